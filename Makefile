@@ -1,0 +1,58 @@
+# make demo      see it work
+# make test      lint, types, tests
+# make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer
+# make bench     time the operator against its peers (minutes; leave the machine alone meanwhile)
+# make format    put the sources in their standard form
+
+PYTHON ?= python3
+BIN := .venv/bin
+NATIVE := $(wildcard native/*.?pp native/kernels/*.?pp)
+BUILD := pyproject.toml CMakeLists.txt $(NATIVE)
+
+.PHONY: demo test lint sanitize bench format clean
+
+demo: .venv/installed
+	$(BIN)/python -m quickmeans.cli.demo
+
+test: .venv/installed lint
+	$(BIN)/pytest tests src
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
+	$(BIN)/mypy
+
+sanitize: .venv-sanitize/installed
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_product.py
+
+bench: .venv/bench
+	$(BIN)/python benchmarks/operator.py
+
+format: .venv/installed
+	$(BIN)/clang-format -i $(NATIVE)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv .venv-sanitize build
+
+.venv/installed: $(BUILD)
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+.venv/bench: .venv/installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	touch $@
+
+.venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)
+	$(PYTHON) -m venv .venv-sanitize
+	.venv-sanitize/bin/python -m pip install --quiet --upgrade pip
+	.venv-sanitize/bin/python -m pip install --quiet pytest hypothesis
+	.venv-sanitize/bin/python -m pip install --quiet --config-settings=cmake.define.QUICKMEANS_SANITIZE=ON \
+		--config-settings=build-dir=build/sanitize .
+	touch $@

@@ -1,0 +1,139 @@
+// The whole product for one tile or one row: load, walk through the factors, hand the last one to the job's sink.
+#pragma once
+
+#include "factor.hpp"
+#include "row.hpp"
+
+namespace quickmeans::QM_ISA {
+
+// Apply all the factors but the last; returns the tile that the last one reads.
+template <class T, int N>
+const T* walk(const Job<T>& job, const Workspace<T>& w) {
+    T *in = w.front, *out = w.back;
+    for (std::int64_t q = 0; q + 1 < job.n_factors; ++q) {
+        const FactorView<T>& s = job.factors[q];
+        KeepRow<T, N> sink{out, 0};
+        for (std::int64_t i = 0; i < s.n_slices; ++i)
+            multiply_slice(s, s.slices[i], static_cast<const T*>(nullptr), in, sink);
+        T* swap = in;
+        in = out;
+        out = swap;
+    }
+    return in;
+}
+
+template <class T, class Sink>
+void finish(const Job<T>& job, const T* in, Sink& sink) {
+    const FactorView<T>& s = job.factors[job.n_factors - 1];
+    for (std::int64_t i = 0; i < s.n_slices; ++i) multiply_slice(s, s.slices[i], job.offset, in, sink);
+}
+
+// The last factor of `apply`, one window of outputs at a time.
+template <class T, int N>
+void finish_scores(const Job<T>& job, const T* in, const Range& rows, const Workspace<T>& w) {
+    const FactorView<T>& s = job.factors[job.n_factors - 1];
+    T* scores = job.scores + rows.first * job.score_row_step;
+    for (std::int64_t base = 0, i = 0; base < s.n_rows; base += kWindowRows, ++i) {
+        const std::int64_t n = s.n_rows - base < kWindowRows ? s.n_rows - base : kWindowRows;
+        KeepRow<T, N> sink{w.window, base};
+        for (std::int64_t k = s.windows[i]; k < s.windows[i + 1]; ++k)
+            multiply_slice(s, s.slices[k], job.offset, in, sink);
+        store_tile(w.window, N * kWidth<T>, n, scores + base * job.score_column_step, job.score_row_step,
+                   job.score_column_step, rows.count);
+    }
+}
+
+template <class T, int N>
+void finish_largest(const Job<T>& job, const T* in, const Range& rows) {
+    Winners<T, N> best;
+    Largest<T, N> sink{{}, &best, -1};
+    finish(job, in, sink);
+    sink.end_run();
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+        job.best[rows.first + i] = best.score[i / kWidth<T>][i % kWidth<T>];
+        job.labels[rows.first + i] = best.label[i / kWidth<T>][i % kWidth<T>];
+    }
+}
+
+template <class T, int N>
+void finish_largest_few(const Job<T>& job, const T* in, const Range& rows, const Workspace<T>& w) {
+    LargestFew<T, N> sink(w, job.n_best, job.factors[job.n_factors - 1].n_rows);
+    finish(job, in, sink);
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+        const Heap<T> heap = sink.heap(i);
+        heap.sort();
+        for (std::int64_t j = 0; j < job.n_best; ++j) {
+            job.best[(rows.first + i) * job.n_best + j] = heap.scores[j];
+            job.labels[(rows.first + i) * job.n_best + j] = heap.labels[j];
+        }
+    }
+}
+
+template <class T, int N>
+bool tile_of(const Job<T>& job, const Range& rows, const Workspace<T>& w) {
+    const bool finite = load_tile(job.rows, rows.first, rows.count, w.front, N * kWidth<T>, w.staging);
+    if (job.labels && !finite) return false;
+    const T* in = walk<T, N>(job, w);
+    if (!job.labels) {
+        finish_scores<T, N>(job, in, rows, w);
+        return true;
+    }
+    if (job.n_best == 1)
+        finish_largest<T, N>(job, in, rows);
+    else
+        finish_largest_few<T, N>(job, in, rows, w);
+    return is_finite(job.best + rows.first * job.n_best, rows.count * job.n_best);
+}
+
+// One row, no tile: scores into the window, then what the job asks for.
+template <class T>
+bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
+    const T* x = load_row(job.rows, index, w.front);
+    if (job.labels && !is_finite(x, job.rows.n_columns)) return false;
+    T* out = w.back;
+    for (std::int64_t q = 0; q < job.n_factors; ++q) {
+        const bool last = q + 1 == job.n_factors;
+        multiply_row(job.factors[q], last ? job.offset : nullptr, x, last ? w.window : out);
+        x = out;
+        out = out == w.back ? w.front : w.back;
+    }
+    const std::int64_t n = job.factors[job.n_factors - 1].n_rows;
+    if (!job.labels) {
+        T* to = job.scores + index * job.score_row_step;
+        for (std::int64_t k = 0; k < n; ++k) to[k * job.score_column_step] = w.window[k];
+        return true;
+    }
+    const Heap<T> heap{job.best + index * job.n_best, job.labels + index * job.n_best, job.n_best};
+    if (job.n_best == 1) {
+        heap.labels[0] = first_largest(w.window, n);
+        heap.scores[0] = w.window[heap.labels[0]];
+    } else {
+        heap.clear(n);
+        for (std::int64_t k = 0; k < n; ++k) heap.offer(w.window[k], k);
+        heap.sort();
+    }
+    return is_finite(heap.scores, job.n_best);
+}
+
+template <class T>
+bool tile(const Job<T>& job, const Range& rows, int lanes, const Workspace<T>& w) {
+    constexpr int line = 64 / QM_VECTOR_BYTES;
+    switch (lanes * int(sizeof(T)) / 64) {
+        case 1:
+            return tile_of<T, line>(job, rows, w);
+        case 2:
+            return tile_of<T, 2 * line>(job, rows, w);
+#if QM_MAX_TILE_BYTES >= 256
+        default:
+            return tile_of<T, 4 * line>(job, rows, w);
+#else
+        default:
+            return false;
+#endif
+    }
+}
+
+template <class T>
+constexpr Kernels<T> kKernels{QM_NAME, QM_MAX_TILE_BYTES, tile<T>, row<T>};
+
+}  // namespace quickmeans::QM_ISA

@@ -1,0 +1,156 @@
+// Sinks: what becomes of one row of products as soon as it is computed, for all rows of the tile.
+//
+// A kernel calls `take(row, v)` for every row of the last factor.
+#pragma once
+
+#include "intrinsics.hpp"
+#include "tile.hpp"
+
+namespace quickmeans::QM_ISA {
+
+template <class T>
+struct IndexOf {
+    using type = std::int32_t;
+};
+template <>
+struct IndexOf<double> {
+    using type = std::int64_t;
+};
+
+// Keep the row, counted from `first`: the input of the next factor, or a window of the result.
+template <class T, int N>
+struct KeepRow {
+    static constexpr int kVectors = N;
+    T* out;
+    std::int64_t first;
+    void take(std::int64_t row, const Vec<T>* v) {
+        T* to = out + (row - first) * (N * kWidth<T>);
+        for (int i = 0; i < N; ++i) store(to + i * kWidth<T>, v[i]);
+    }
+};
+
+// The best of each lane so far.
+template <class T, int N>
+struct Winners {
+    using Index = typename IndexOf<T>::type;
+    Vec<T> score[N];
+    Vec<Index> label[N];
+
+    Winners() { clear(); }
+    void clear() {
+        for (int i = 0; i < N; ++i) score[i] = splat(-T(__builtin_inf()));
+        for (int i = 0; i < N; ++i) label[i] = Vec<Index>{};
+    }
+    void meet(const Winners& other) {
+        for (int i = 0; i < N; ++i) {
+            const auto loses =
+                (other.score[i] > score[i]) | ((other.score[i] == score[i]) & (other.label[i] < label[i]));
+            score[i] = loses ? other.score[i] : score[i];
+            label[i] = loses ? other.label[i] : label[i];
+        }
+    }
+};
+
+// The largest product of each lane. Within a run the rows arrive in ascending order, so the first of equals stays; when
+// the order steps back a new run begins, and the run's winners meet the winners so far.
+template <class T, int N>
+struct Largest {
+    static constexpr int kVectors = N;
+    using Index = typename IndexOf<T>::type;
+    Winners<T, N> run;
+    Winners<T, N>* best;
+    std::int64_t last;
+
+    void end_run() {
+        best->meet(run);
+        run.clear();
+    }
+    void take(std::int64_t row, const Vec<T>* v) {
+        if (__builtin_expect(row < last, 0)) end_run();
+        last = row;
+        Vec<Index> here = splat(Index(row));
+        QM_IN_REGISTER(here);
+        for (int i = 0; i < N; ++i) {
+            const auto wins = v[i] > run.score[i];
+            run.score[i] = wins ? v[i] : run.score[i];
+            run.label[i] = wins ? here : run.label[i];
+        }
+    }
+};
+
+// True if (score, label) comes before (other, other_label): larger first, then the lower index.
+template <class T>
+inline bool comes_before(T score, std::int64_t label, T other, std::int64_t other_label) {
+    return score > other || (score == other && label < other_label);
+}
+
+// The m best of one lane in a binary heap whose root is the worst of them.
+template <class T>
+struct Heap {
+    T* scores;
+    std::int64_t* labels;
+    std::int64_t size;
+
+    void sift(std::int64_t at, std::int64_t n, T score, std::int64_t label) const {
+        for (std::int64_t child; (child = 2 * at + 1) < n; at = child) {
+            if (child + 1 < n && comes_before(scores[child], labels[child], scores[child + 1], labels[child + 1]))
+                ++child;
+            if (!comes_before(score, label, scores[child], labels[child])) break;
+            scores[at] = scores[child];
+            labels[at] = labels[child];
+        }
+        scores[at] = score;
+        labels[at] = label;
+    }
+    void clear(std::int64_t n_labels) const {
+        for (std::int64_t i = 0; i < size; ++i) scores[i] = -T(__builtin_inf()), labels[i] = n_labels;
+    }
+    void offer(T score, std::int64_t label) const {
+        if (comes_before(score, label, scores[0], labels[0])) sift(0, size, score, label);
+    }
+    void sort() const {
+        for (std::int64_t n = size - 1; n > 0; --n) {
+            const T score = scores[n];
+            const std::int64_t label = labels[n];
+            scores[n] = scores[0];
+            labels[n] = labels[0];
+            sift(0, n, score, label);
+        }
+    }
+};
+
+// The m largest products of each lane: most rows are turned away by one comparison with the m-th best so far.
+template <class T, int N>
+struct LargestFew {
+    static constexpr int kVectors = N;
+    static constexpr int W = kWidth<T>;
+    T* scores;  // lanes x size
+    std::int64_t* labels;
+    std::int64_t size;
+    T* bar;  // one a lane
+
+    LargestFew(const Workspace<T>& w, std::int64_t n_best, std::int64_t n_labels)
+        : scores(w.heap_scores), labels(w.heap_labels), size(n_best), bar(w.staging) {
+        for (int lane = 0; lane < N * W; ++lane) heap(lane).clear(n_labels);
+        for (int lane = 0; lane < N * W; ++lane) bar[lane] = -T(__builtin_inf());
+    }
+    Heap<T> heap(std::int64_t lane) const { return {scores + lane * size, labels + lane * size, size}; }
+    void take(std::int64_t row, const Vec<T>* v) {
+        for (int i = 0; i < N; ++i) {
+            const unsigned enters = lane_bits<T>(v[i] >= load(bar + i * W));
+            if (enters) insert(i * W, enters, row, v[i]);
+        }
+    }
+    __attribute__((noinline)) void insert(int first, unsigned lanes, std::int64_t row, Vec<T> v) {
+        T value[W];
+        store(value, v);
+        for (; lanes; lanes &= lanes - 1) {
+            const int j = __builtin_ctz(lanes);
+            const Heap<T> h = heap(first + j);
+            h.offer(value[j], row);
+            bar[first + j] = h.scores[0];
+        }
+    }
+};
+
+}  // namespace quickmeans::QM_ISA

@@ -1,0 +1,220 @@
+#include "product.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <system_error>
+#include <thread>
+
+#include "dispatch.hpp"
+
+namespace quickmeans {
+
+namespace {
+
+// A slice with more than this share of non-zeros is quicker as a dense one.
+constexpr double kDenseShare = 0.5;
+// Multiply-adds that make up for starting a thread.
+constexpr double kWorkPerThread = 2e6;
+// Fewer rows than this go one by one.
+constexpr std::int64_t kFewRows = 2;
+
+std::int64_t second_level_cache() {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    const long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (size > 0) return size;
+#endif
+    return std::int64_t(1) << 20;
+}
+
+// One block of aligned memory cut into the parts of a Workspace.
+template <class T>
+class Scratch {
+  public:
+    Scratch(std::int64_t front, std::int64_t back, std::int64_t outputs, std::int64_t n_best, int lanes) {
+        const std::int64_t window = lanes == 1 ? outputs : kWindowRows * lanes;
+        const std::int64_t few = n_best > 1 ? n_best * lanes : 0;
+        T** const parts[] = {&view.front, &view.back, &view.window, &view.staging, &view.heap_scores};
+        const std::int64_t sizes[] = {front * lanes, back * lanes, window, std::int64_t(lanes) * kStagingColumns, few};
+        std::int64_t bytes = 0;
+        for (std::int64_t size : sizes) bytes += padded(size * std::int64_t(sizeof(T)));
+        const std::int64_t labels = padded(few * std::int64_t(sizeof(std::int64_t)));
+        memory_.reset(static_cast<char*>(::operator new(std::size_t(bytes + labels), kAlignment)));
+        char* at = memory_.get();
+        for (int i = 0; i < 5; ++i) {
+            *parts[i] = reinterpret_cast<T*>(at);
+            at += padded(sizes[i] * std::int64_t(sizeof(T)));
+        }
+        view.heap_labels = reinterpret_cast<std::int64_t*>(at);
+    }
+    Workspace<T> view;
+
+  private:
+    static constexpr std::align_val_t kAlignment{64};
+    struct Free {
+        void operator()(char* p) const { ::operator delete(p, kAlignment); }
+    };
+    static std::int64_t padded(std::int64_t bytes) { return (bytes + 127) / 64 * 64; }
+    std::unique_ptr<char, Free> memory_;
+};
+
+}  // namespace
+
+template <class T>
+Factor<T>::Factor(const FactorSource<T>& source) : n_rows_(source.n_rows), n_columns_(source.n_columns) {
+    std::vector<std::int32_t> order;
+    for (std::int64_t base = 0; base < n_rows_; base += kWindowRows) {
+        windows_.push_back(std::int64_t(slices_.size()));
+        order.resize(std::size_t(std::min<std::int64_t>(kWindowRows, n_rows_ - base)));
+        std::iota(order.begin(), order.end(), std::int32_t(base));
+        std::stable_sort(order.begin(), order.end(),
+                         [&](auto a, auto b) { return source.length(a) < source.length(b); });
+        for (std::size_t i = 0; i < order.size(); i += kSliceRows)
+            add_slice(source, order.data() + i, int(std::min<std::size_t>(kSliceRows, order.size() - i)));
+    }
+    windows_.push_back(std::int64_t(slices_.size()));
+}
+
+template <class T>
+void Factor<T>::add_slice(const FactorSource<T>& source, const std::int32_t* rows, int n) {
+    Slice slice{};
+    slice.begin = std::int64_t(values_.size());
+    slice.lane_begin = std::int64_t(lane_values_.size());
+    slice.n_rows = n;
+    slice.contiguous = n == kSliceRows;
+    for (int i = 0; i < kSliceRows; ++i) {
+        slice.row[i] = std::uint32_t(i < n ? rows[i] : n_rows_ + i);
+        slice.contiguous &= slice.row[i] == slice.row[0] + std::uint32_t(i);
+    }
+    std::int64_t entries = 0;
+    for (int i = 0; i < n; ++i) {
+        slice.length[i] = std::int32_t(source.length(rows[i]));
+        slice.longest = std::max(slice.longest, slice.length[i]);
+        entries += slice.length[i];
+    }
+    slice.dense = double(entries) > kDenseShare * double(n * n_columns_);
+    const std::int64_t lane_size = kSliceRows * (slice.dense ? n_columns_ : slice.longest);
+    lane_values_.resize(lane_values_.size() + std::size_t(lane_size));
+    if (!slice.dense) lane_columns_.resize(lane_values_.size(), std::uint32_t(n_columns_));
+    for (int i = 0; i < n; ++i) {
+        for (std::int64_t l = 0; l < slice.length[i]; ++l) {
+            const std::uint32_t column = source.column(rows[i], l);
+            const T value = source.value(rows[i], l);
+            const std::size_t lane = std::size_t(slice.lane_begin + (slice.dense ? column : l) * kSliceRows + i);
+            lane_values_[lane] = value;
+            if (slice.dense) continue;
+            lane_columns_[lane] = column;
+            columns_.push_back(column);
+            values_.push_back(value);
+        }
+    }
+    slices_.push_back(slice);
+    macs_ += slice.dense ? n * n_columns_ : entries;
+}
+
+template <class T>
+FactorView<T> Factor<T>::view() const {
+    return {n_rows_,         n_columns_,     slices_.data(),       std::int64_t(slices_.size()), windows_.data(),
+            columns_.data(), values_.data(), lane_columns_.data(), lane_values_.data()};
+}
+
+template <class T>
+Product<T>::Product(const std::vector<FactorSource<T>>& factors, const std::string& isa)
+    : kernels_(find_kernels<T>(isa)) {
+    for (std::size_t q = factors.size(); q-- > 0;) factors_.emplace_back(factors[q]);
+    for (std::size_t q = 0; q < factors_.size(); ++q) {
+        std::int64_t& width = q % 2 ? back_ : front_;
+        width = std::max(width, factors_[q].n_columns());
+        macs_ += factors_[q].macs();
+        views_.push_back(factors_[q].view());
+    }
+}
+
+// The widest tile whose two sides stay in the second-level cache, and no wider than the rows can fill.
+template <class T>
+int Product<T>::lanes_for(const Job<T>& job, int n_threads) const {
+    const std::int64_t budget = second_level_cache() / 2;
+    std::int64_t bytes = kernels_->max_tile_bytes;
+    while (bytes > 64 && ((front_ + back_) * bytes > budget || job.n_best * bytes > budget)) bytes /= 2;
+    while (bytes > 64 && job.rows.n_rows <= bytes / 2 / std::int64_t(sizeof(T)) * n_threads) bytes /= 2;
+    return int(bytes / std::int64_t(sizeof(T)));
+}
+
+template <class T>
+std::int64_t Product<T>::run(Job<T> job, int n_threads, const std::function<void()>& poll) const {
+    job.factors = views_.data();
+    job.n_factors = std::int64_t(views_.size());
+    return job.rows.n_rows <= kFewRows ? run_rows(job) : run_tiles(job, n_threads, poll);
+}
+
+template <class T>
+std::int64_t Product<T>::run_rows(const Job<T>& job) const {
+    const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, 1, 1);
+    for (std::int64_t i = 0; i < job.rows.n_rows; ++i)
+        if (!kernels_->row(job, i, scratch.view)) return i;
+    return -1;
+}
+
+template <class T>
+std::int64_t Product<T>::run_tiles(const Job<T>& job, int n_threads, const std::function<void()>& poll) const {
+    const std::int64_t n = job.rows.n_rows;
+    const double work = double(n) * double(macs_ + n_columns());
+    n_threads = int(std::min(double(n_threads), 1 + work / kWorkPerThread));
+    const int lanes = lanes_for(job, n_threads), narrowest = 64 / int(sizeof(T));
+    const std::int64_t n_tiles = (n + lanes - 1) / lanes;
+    n_threads = int(std::min<std::int64_t>(n_threads, n_tiles));
+
+    std::vector<Scratch<T>> scratch;
+    scratch.reserve(std::size_t(n_threads));
+    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), job.n_best, lanes);
+
+    std::atomic<std::int64_t> next{0}, bad{n};
+    std::atomic<bool> stop{false};
+    const auto drive = [&](int thread, const std::function<void()>* between) {
+        for (std::int64_t t; !stop.load(std::memory_order_relaxed) && (t = next.fetch_add(1)) < n_tiles;) {
+            const Range rows{t * lanes, std::min<std::int64_t>(lanes, n - t * lanes)};
+            int used = lanes;
+            while (used / 2 >= rows.count && used > narrowest) used /= 2;
+            if (!kernels_->tile(job, rows, used, scratch[std::size_t(thread)].view)) {
+                // Tiles are handed out in order, so the lowest bad one is found whatever the number of threads.
+                std::int64_t seen = bad.load();
+                while (rows.first < seen && !bad.compare_exchange_weak(seen, rows.first)) {
+                }
+                stop.store(true);
+            }
+            if (between) (*between)();
+        }
+    };
+
+    std::vector<std::thread> threads;
+    for (int i = 1; i < n_threads; ++i) {
+        try {
+            threads.emplace_back(drive, i, nullptr);
+        } catch (const std::system_error&) {
+            break;  // no more threads to be had: those that run share the work
+        }
+    }
+    std::exception_ptr error;
+    try {
+        drive(0, &poll);
+    } catch (...) {
+        error = std::current_exception();
+        stop.store(true);
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (error) std::rethrow_exception(error);
+    return bad.load() < n ? bad.load() : -1;
+}
+
+template class Factor<float>;
+template class Factor<double>;
+template class Product<float>;
+template class Product<double>;
+
+}  // namespace quickmeans

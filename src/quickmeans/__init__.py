@@ -1,0 +1,6 @@
+"""QuicK-means: k-means whose centroids are a learned product of sparse matrices."""
+
+from quickmeans.transform import SparseProduct
+
+__version__ = "0.1.0"
+__all__ = ["SparseProduct", "__version__"]

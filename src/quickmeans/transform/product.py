@@ -1,0 +1,345 @@
+"""A matrix that is a product of sparse factors."""
+
+import os
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator
+
+from quickmeans import _native
+from quickmeans.threads import resolve_threads
+from quickmeans.transform.checks import Factor, check_factors, check_real, check_rows, first_bad_position, working_dtype
+
+Kernel = _native.Product32 | _native.Product64
+
+_LARGEST_TILE = 64  # rows that the kernel handles together
+_BLOCK = 256  # rows of V that are dense at a time when only their norms are wanted
+
+
+class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
+    r"""The K x D matrix :math:`V = S_1 S_2 \cdots S_Q`, never formed.
+
+    Applying V to a vector costs as many multiply-adds as the factors have non-zeros, not K D. The product is a
+    :class:`scipy.sparse.linalg.LinearOperator`, so ``V @ x``, ``V @ M``, ``V.T`` and SciPy's solvers work, and it
+    takes rows: ``X @ V.T`` is N x K for X of N rows, in any memory layout, without a copy of X.
+
+    Parameters
+    ----------
+    factors : sequence of matrices
+        :math:`S_1, \dots, S_Q` from left to right: SciPy sparse matrices or arrays, dense arrays, or a mix. They are
+        copied. Each is kept as a CSR array, or as a dense array if more than half of it is non-zero; a dense factor
+        runs at the speed of a dense matrix product.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (K, D).
+    dtype : numpy.dtype
+        float32 or float64: the factors' common type, never narrower than float32; float64 for integers.
+    factors : tuple
+        The factors as they are kept, read-only.
+
+    Notes
+    -----
+    Results have the common type of product and operand by NumPy's rules, never narrower than float32: float32 stays
+    float32, 8- and 16-bit integers and float16 meet a float32 product in float32, wider integers in float64.
+
+    ``@`` treats NaN and infinities in its operand as arithmetic does. :meth:`nearest_row` and :meth:`nearest_rows`
+    refuse them, naming the first one.
+
+    A row of the result depends on its row of X alone: neither the number of threads nor the other rows change a bit
+    of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quickmeans import SparseProduct
+    >>> V = SparseProduct([[[1, 0], [0, 2], [1, 1]], np.eye(2)])
+    >>> V
+    SparseProduct(3 x 2, 2 factors, 6 non-zeros, 1.0x fewer than dense, float64)
+    >>> V @ [3, 4]
+    array([3., 8., 7.])
+    >>> V.nearest_row([[0.9, 0.8], [0.1, 1.7]])
+    array([2, 1])
+    """
+
+    def __init__(self, factors: Iterable[Any]) -> None:
+        self._factors = check_factors(factors)
+        super().__init__(self._factors[0].dtype, (self._factors[0].shape[0], self._factors[-1].shape[1]))
+        self._kernels: dict[np.dtype[Any], Kernel] = {}
+        self._offsets: dict[np.dtype[Any], NDArray[Any]] = {}
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        return self._factors
+
+    @property
+    def nnz(self) -> int:
+        """The number of non-zero coefficients of all factors."""
+        return sum(S.nnz if sp.issparse(S) else int(np.count_nonzero(S)) for S in self._factors)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds per vector: the non-zeros of sparse factors, all entries of dense ones."""
+        return sum(S.nnz if sp.issparse(S) else S.size for S in self._factors)
+
+    # ---- the product ----------------------------------------------------------------------------------------------
+
+    def apply(self, X: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
+        """``X @ V.T`` for rows X, N x D; the result is N x K and row-major."""
+        rows = check_rows(X, self.shape[1])
+        dtype = self._dtype_with(rows)
+        out = np.empty((rows.shape[0], self.shape[0]), dtype)
+        self._kernel(dtype).apply(rows, out, _threads(rows, n_threads))
+        return out
+
+    def __matmul__(self, other: Any) -> Any:
+        if type(other) is np.ndarray and other.ndim == 1:
+            return self._matvec(other)  # the shortest way: a microsecond counts here
+        return super().__matmul__(other)
+
+    def dot(self, x: Any) -> Any:
+        if isinstance(x, SparseProduct):
+            return SparseProduct(self._factors + x._factors)
+        if np.isscalar(x) or isinstance(x, LinearOperator):
+            return super().dot(x)
+        x = np.asarray(x)
+        return self._matvec(x) if x.ndim == 1 else self._matmat(x)
+
+    def _rdot(self, x: Any) -> Any:
+        if np.isscalar(x) or isinstance(x, LinearOperator):
+            return super()._rdot(x)
+        x = np.asarray(x)
+        return self.T._matvec(x) if x.ndim == 1 else self.T.apply(x)
+
+    def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
+        if x.dtype != self.dtype or x.shape != self.shape[1:]:
+            return self.apply(x.reshape(1, -1)).reshape(-1)
+        out = np.empty(self.shape[0], self.dtype)
+        self._kernel(self.dtype).apply_one(x, out)
+        return out
+
+    def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
+        rows = check_rows(X.T, self.shape[1], "the operand's transpose")
+        out = np.empty((self.shape[0], rows.shape[0]), self._dtype_with(rows))
+        self._kernel(out.dtype).apply(rows, out.T, _threads(rows, None))
+        return out
+
+    def _rmatvec(self, x: NDArray[Any]) -> NDArray[Any]:
+        return self._transposed._matvec(x)
+
+    def _rmatmat(self, X: NDArray[Any]) -> NDArray[Any]:
+        return self._transposed._matmat(X)
+
+    def _transpose(self) -> "SparseProduct":
+        return self._transposed
+
+    def _adjoint(self) -> "SparseProduct":
+        return self._transposed
+
+    @cached_property
+    def _transposed(self) -> "SparseProduct":
+        transposed = SparseProduct([S.T for S in reversed(self._factors)])
+        transposed.__dict__["_transposed"] = self
+        return transposed
+
+    # ---- its rows as points ---------------------------------------------------------------------------------------
+
+    def nearest_row(
+        self,
+        X: ArrayLike,
+        *,
+        bias: ArrayLike | None = None,
+        return_distance: bool = False,
+        n_threads: int | None = None,
+    ) -> Any:
+        r"""For each row x of X the row of V nearest to it.
+
+        .. math:: \arg\min_k \|x - v_k\| = \arg\min_k \; b_k - \langle v_k, x\rangle, \qquad b_k = \|v_k\|^2 / 2
+
+        Parameters
+        ----------
+        X : array of shape (N, D)
+            Finite real numbers.
+        bias : array of shape (K,), optional
+            Other values for b.
+        return_distance : bool
+            Also return the distances, or with `bias` the values of :math:`b_k - \langle v_k, x\rangle`. A distance is
+            computed from :math:`\|x\|^2` and the product: its square is good to a few units of rounding of
+            :math:`\|x\|^2`.
+        n_threads : int, optional
+            At most so many threads; by default see :func:`quickmeans.threads.resolve_threads`.
+
+        Returns
+        -------
+        labels : array of int64, shape (N,)
+            Of equally near rows, the one with the lower index.
+        distances : array of shape (N,)
+            Only if `return_distance`.
+        """
+        labels, values = self._nearest(X, 1, bias, return_distance, n_threads)
+        return (labels[:, 0], values[:, 0]) if return_distance else labels[:, 0]
+
+    def nearest_rows(
+        self,
+        X: ArrayLike,
+        m: int,
+        *,
+        bias: ArrayLike | None = None,
+        return_distance: bool = False,
+        n_threads: int | None = None,
+    ) -> Any:
+        """For each row of X the `m` nearest rows of V, nearest first, ties to the lower index.
+
+        As :meth:`nearest_row`, with results of shape (N, m).
+        """
+        if not isinstance(m, int | np.integer) or isinstance(m, bool):
+            raise TypeError(f"m must be a whole number, got {m!r}.")
+        if not 1 <= m <= self.shape[0]:
+            raise ValueError(f"m must be between 1 and the number of rows, {self.shape[0]}, got {m}.")
+        labels, values = self._nearest(X, int(m), bias, return_distance, n_threads)
+        return (labels, values) if return_distance else labels
+
+    def _nearest(
+        self, X: ArrayLike, m: int, bias: ArrayLike | None, return_distance: bool, n_threads: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        rows = check_rows(X, self.shape[1])
+        dtype = self._dtype_with(rows)
+        offset = self._offset(bias, dtype)
+        labels = np.empty((rows.shape[0], m), np.int64)
+        scores = np.empty((rows.shape[0], m), dtype)
+        bad = self._kernel(dtype).nearest(rows, offset, labels, scores, _threads(rows, n_threads))
+        if bad >= 0:
+            raise ValueError(_why_not_comparable(rows, bad, dtype))
+        if not return_distance:
+            return labels, scores
+        if bias is not None:
+            return labels, -scores
+        squares = _squared_norms(rows)[:, None] - 2 * scores.astype(np.float64)
+        return labels, np.sqrt(np.maximum(squares, 0)).astype(dtype)
+
+    def _offset(self, bias: ArrayLike | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """-b, where b is the given bias or half the squared norms of the rows."""
+        if bias is None:
+            if dtype not in self._offsets:
+                self._offsets[dtype] = _finite(-self._squared_row_norms / 2, dtype, "The squared norms of the rows")
+            return self._offsets[dtype]
+        values = np.asarray(bias)
+        check_real(values.dtype, "bias")
+        if values.shape != (self.shape[0],):
+            raise ValueError(f"bias must have shape ({self.shape[0]},), one value per row, got {values.shape}.")
+        return _finite(-values.astype(np.float64), dtype, "The values of bias")
+
+    # ---- dense views ----------------------------------------------------------------------------------------------
+
+    def toarray(self) -> NDArray[Any]:
+        """V as a dense K x D array."""
+        out = np.empty(self.shape, self.dtype)
+        for begin, block in self._row_blocks():
+            out[begin : begin + len(block)] = block
+        return out
+
+    def row_norms(self) -> NDArray[Any]:
+        """The Euclidean norms of the rows of V, computed without forming V."""
+        return np.sqrt(self._squared_row_norms).astype(self.dtype)
+
+    @cached_property
+    def _squared_row_norms(self) -> NDArray[np.float64]:
+        norms = np.empty(self.shape[0])
+        for begin, block in self._row_blocks():
+            norms[begin : begin + len(block)] = _squared_norms(block)
+        return norms
+
+    def _row_blocks(self) -> Iterable[tuple[int, NDArray[Any]]]:
+        """The rows of V, a block at a time: rows of S_1 times the other factors."""
+        first, others = self._factors[0], self._factors[1:]
+        rest = SparseProduct(others).T if others else None
+        for begin in range(0, self.shape[0], _BLOCK):
+            block = first[begin : begin + _BLOCK]
+            block = block.toarray() if sp.issparse(block) else block
+            yield begin, block if rest is None else rest.apply(block)
+
+    # ---- bookkeeping ----------------------------------------------------------------------------------------------
+
+    def _dtype_with(self, rows: NDArray[Any]) -> np.dtype[Any]:
+        return self.dtype if rows.dtype == self.dtype else working_dtype(self.dtype, rows.dtype)
+
+    def _kernel(self, dtype: np.dtype[Any]) -> Kernel:
+        """The factors packed for the native code; made when first needed."""
+        kernel = self._kernels.get(dtype)
+        if kernel is None:
+            make = _native.Product32 if dtype == np.float32 else _native.Product64
+            kernel = make([_packed(S, dtype) for S in self._factors], os.environ.get("QUICKMEANS_ISA", ""))
+            self._kernels[dtype] = kernel
+        return kernel
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SparseProduct, (self._factors,)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SparseProduct):
+            return NotImplemented
+        if (self.shape, self.dtype, len(self._factors)) != (other.shape, other.dtype, len(other._factors)):
+            return False
+        return all(_same(S, T) for S, T in zip(self._factors, other._factors, strict=True))
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.nnz))
+
+    def __repr__(self) -> str:
+        K, D = self.shape
+        q = len(self._factors)
+        return (
+            f"SparseProduct({K} x {D}, {q} factor{'s' * (q > 1)}, {self.nnz} non-zeros, "
+            f"{K * D / max(self.nnz, 1):.1f}x fewer than dense, {self.dtype})"
+        )
+
+
+def _packed(S: Factor, dtype: np.dtype[Any]) -> Any:
+    if not sp.issparse(S):
+        return np.ascontiguousarray(S, dtype)
+    return S.shape[1], S.indptr.astype(np.int64), S.indices.astype(np.int32), S.data.astype(dtype, copy=False)
+
+
+def _same(S: Factor, T: Factor) -> bool:
+    if sp.issparse(S) != sp.issparse(T) or S.shape != T.shape:
+        return False
+    if not sp.issparse(S):
+        return np.array_equal(S, T)
+    return all(np.array_equal(getattr(S, part), getattr(T, part)) for part in ("indptr", "indices", "data"))
+
+
+def _squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """||x||^2 of every row, summed in float64, a block of rows at a time."""
+    norms = np.empty(len(rows))
+    for begin in range(0, len(rows), 1024):
+        block = rows[begin : begin + 1024].astype(np.float64)
+        np.einsum("ij,ij->i", block, block, out=norms[begin : begin + 1024])
+    return norms
+
+
+def _finite(values: NDArray[np.float64], dtype: np.dtype[Any], name: str) -> NDArray[Any]:
+    with np.errstate(over="ignore"):
+        converted = values.astype(dtype)
+    if not np.isfinite(converted).all():
+        raise ValueError(f"{name} must be finite in {dtype}.")
+    return converted
+
+
+def _why_not_comparable(rows: NDArray[Any], first: int, dtype: np.dtype[Any]) -> str:
+    """Why the kernel gave up among the rows that begin with `first`."""
+    position = first_bad_position(rows[first : first + _LARGEST_TILE])
+    if position is None:
+        return f"The products with rows of X from {first} on overflow {dtype}; scale X, or use float64."
+    i, j = first + position[0], position[1]
+    return f"X holds {rows[i, j]} at row {i}, column {j}; nearest rows are defined for finite numbers only."
+
+
+def _threads(rows: NDArray[Any], n_threads: int | None) -> int:
+    if n_threads is None and len(rows) == 1:
+        return 1
+    return resolve_threads(n_threads)

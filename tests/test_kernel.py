@@ -1,0 +1,225 @@
+"""The native kernel on every instruction set, against the dense product."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import reference
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quickmeans import SparseProduct, _native
+
+TYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
+LAYOUTS = {
+    "rows": lambda X: np.ascontiguousarray(X),
+    "columns": lambda X: np.asfortranarray(X),
+    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "unaligned": lambda X: _unaligned(X),
+    "read-only": lambda X: _read_only(X),
+}
+
+
+def _unaligned(X):
+    buffer = np.empty(X.nbytes + 1, np.uint8)
+    view = buffer[1:].view(X.dtype).reshape(X.shape)
+    view[...] = X
+    return view
+
+
+def _read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+def tolerance(dtype):
+    return 2e-4 if dtype == np.float32 else 1e-11
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 200])
+@pytest.mark.parametrize("dims", [(1, 1), (3, 5), (17, 16, 33), (300, 20, 20, 40), (40, 20, 600)])
+def test_apply_is_the_dense_product(isa, chain, rng, dims, n, dtype):
+    factors = chain(*dims, density=0.3, dtype=dtype)
+    X = rng.standard_normal((n, dims[-1])).astype(dtype)
+    V = SparseProduct(factors)
+    Y = X @ V.T
+    assert Y.dtype == dtype
+    assert Y.shape == (n, dims[0])
+    np.testing.assert_allclose(Y, X @ reference.product(factors).T, atol=tolerance(dtype), rtol=0)
+    np.testing.assert_array_equal(V @ X.T, Y.T)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_element_type_and_layout(isa, chain, rng, kind, layout):
+    factors = chain(30, 20, 45, dtype=np.float32)
+    X = LAYOUTS[layout](rng.integers(0, 2 if kind == "?" else 100, (70, 45)).astype(kind))
+    Y = X @ SparseProduct(factors).T
+    expected = np.float32 if np.dtype(kind).kind in "fb" or np.dtype(kind).itemsize <= 2 else np.float64
+    assert Y.dtype == (np.float64 if kind == "f8" else expected)
+    np.testing.assert_allclose(Y, X.astype("f8") @ reference.product(factors).T, rtol=1e-5, atol=1e-3)
+
+
+def test_half_precision_is_read_exactly(isa):
+    X = np.arange(2**16, dtype=np.uint16).view(np.float16)[:, None]
+    Y = X @ SparseProduct([np.ones((1, 1), np.float32)]).T
+    np.testing.assert_array_equal(Y, X.astype(np.float32))
+
+
+@st.composite
+def problems(draw):
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    dims = draw(st.lists(st.integers(1, 40), min_size=2, max_size=4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    factors = []
+    for shape in pairwise(dims):
+        # Rows from empty to full, so that sparse and dense slices meet in one factor.
+        keep = rng.random(shape) < rng.choice([0, 0.05, 0.3, 1], size=(shape[0], 1))
+        factor = (rng.integers(-1, 2, shape) * keep).astype(dtype)
+        factors.append(factor if draw(st.booleans()) else sp.coo_array(factor))
+    kind = draw(st.sampled_from(["f4", "f8", "i1", "u8", "f2"]))
+    X = rng.integers(0 if kind == "u8" else -3, 4, (draw(st.integers(0, 100)), dims[-1])).astype(kind)
+    return factors, LAYOUTS[draw(st.sampled_from(sorted(LAYOUTS)))](X)
+
+
+@given(problems(), st.data())
+def test_any_shape_layout_and_type(isa, problem, data):
+    """Small whole numbers: every sum is exact, so ties are real and results must be equal."""
+    factors, X = problem
+    V, U = SparseProduct(factors), reference.product(factors)
+    np.testing.assert_array_equal(X @ V.T, X.astype("f8") @ U.T)
+    np.testing.assert_array_equal(V.toarray(), U)
+    m = data.draw(st.integers(1, min(len(U), 9)))
+    labels, gaps = V.nearest_rows(X, m, return_distance=True)
+    np.testing.assert_array_equal(labels, reference.nearest_rows(X, U, m))
+    np.testing.assert_allclose(gaps, np.take_along_axis(reference.distances(X, U), labels, 1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(V.nearest_row(X), labels[:, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_bits_for_any_threads_and_any_company(isa, chain, rng, dtype):
+    """A row's result does not depend on the threads, on its place in a tile, or on whether it comes alone."""
+    V = SparseProduct([*chain(700, 90, density=0.06, dtype=dtype), rng.standard_normal((90, 64)).astype(dtype)])
+    X = rng.standard_normal((3000, 64)).astype(dtype)
+    Y = V.apply(X, n_threads=1)
+    labels, gaps = V.nearest_rows(X, 5, return_distance=True, n_threads=1)
+    for n_threads in (2, 7):
+        np.testing.assert_array_equal(V.apply(X, n_threads=n_threads), Y)
+        again = V.nearest_rows(X, 5, return_distance=True, n_threads=n_threads)
+        np.testing.assert_array_equal(again[0], labels)
+        np.testing.assert_array_equal(again[1], gaps)
+        np.testing.assert_array_equal(V.nearest_row(X, n_threads=n_threads), labels[:, 0])
+    for start, stop in ((0, 1), (5, 7), (100, 117), (1, 3000)):
+        np.testing.assert_array_equal(V.apply(X[start:stop]), Y[start:stop])
+        np.testing.assert_array_equal(V.nearest_rows(X[start:stop], 5), labels[start:stop])
+    np.testing.assert_array_equal(V @ X[9], Y[9])
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_ties_go_to_the_lower_index(isa, rng, n):
+    """Every row of V stands three times, in rows of several lengths that the kernel handles out of order."""
+    rows = np.tril(rng.integers(1, 4, (60, 60))) * (rng.random((60, 60)) < 0.4)
+    V = SparseProduct([sp.csr_array(np.tile(rows, (3, 1)).astype(np.float32))])
+    X = np.tile(rows[7], (n, 1)).astype(np.float32)
+    U = np.tile(rows, (3, 1))
+    np.testing.assert_array_equal(V.nearest_row(X), reference.nearest_rows(X, U, 1)[:, 0])
+    np.testing.assert_array_equal(V.nearest_rows(X, 180), reference.nearest_rows(X, U, 180))
+
+
+def test_more_elements_than_32_bits_count(chain):
+    """2^31 elements and more in X, and in the result, by rows that repeat and results that are not kept."""
+    V = SparseProduct(chain(4, 16, 1024, density=0.01))
+    x = np.arange(1024, dtype=np.uint8)
+    X = np.broadcast_to(x, (2**21 + 5, 1024))
+    assert X.size > 2**31
+    labels = V.nearest_row(X)
+    assert (labels == V.nearest_row(x[None])).all()
+
+
+def test_offsets_past_32_bits(tmp_path, chain):
+    """The far end of a sparse file of 9 GB."""
+    V = SparseProduct(chain(4, 16, 32))
+    X = np.memmap(tmp_path / "x", dtype=np.float32, mode="w+", shape=(70_000_000, 32))
+    X[-1] = np.arange(32)
+    tail = np.memmap(tmp_path / "x", dtype=np.float32, mode="r", shape=X.shape)[:: 70_000_000 - 1]
+    assert tail.strides[0] > 2**32
+    np.testing.assert_array_equal(tail @ V.T, np.array(tail) @ V.T)
+
+
+def test_non_finite_numbers_pass_through_apply(isa):
+    """Only the results that use the bad coordinate are touched, alone or in a tile."""
+    V = SparseProduct([sp.csr_array(np.float32([[0, 1, 0, 0], [2, 0, 0, 0], [0, 0, 0, 0], [0, 1, 1, 1]]))])
+    x = np.float32([np.inf, 1, 2, 3])
+    expected = [1, np.inf, 0, 6]
+    np.testing.assert_array_equal(V @ x, expected)
+    np.testing.assert_array_equal(np.tile(x, (40, 1)) @ V.T, np.tile(expected, (40, 1)))
+    x[0] = np.nan
+    np.testing.assert_array_equal(V @ x, [1, np.nan, 0, 6])
+
+
+@pytest.mark.parametrize(("n", "where"), [(1, 0), (2, 1), (500, 0), (500, 499), (500, 250)])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nearest_row_names_the_first_bad_number(isa, chain, rng, n, where, value):
+    V = SparseProduct(chain(20, 10, 30))
+    X = rng.standard_normal((n, 30)).astype(np.float32)
+    X[where:, 7] = value
+    for order in "CF":
+        with pytest.raises(ValueError, match=rf"X holds {value} at row {where}, column 7"):
+            V.nearest_row(np.array(X, order=order))
+    with pytest.raises(ValueError, match=rf"X holds {value} at row {where}, column 7"):
+        V.nearest_rows(X, 3)
+
+
+@pytest.mark.parametrize("n", [1, 100])
+def test_overflow_is_an_error_and_not_a_label(isa, n):
+    V = SparseProduct([np.float32([[1e18, 1e18], [1e18, -1e18]])])
+    X = np.full((n, 2), 3e38, np.float32)
+    for m in (1, 2):
+        with pytest.raises(ValueError, match="overflow float32"):
+            V.nearest_rows(X, m)
+    assert (V.nearest_row(X.astype(np.float64)) == 0).all()
+
+
+def test_forced_instruction_set_is_used(isa, chain):
+    V = SparseProduct(chain(5, 6))
+    V @ np.ones(6, np.float32)
+    assert V._kernels[np.dtype(np.float32)].isa == isa
+
+
+def test_unknown_instruction_set_is_refused(monkeypatch, chain):
+    monkeypatch.setenv("QUICKMEANS_ISA", "mmx")
+    with pytest.raises(ValueError, match=r"QUICKMEANS_ISA is 'mmx', but this machine offers .*'baseline'"):
+        SparseProduct(chain(5, 6)) @ np.ones(6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([],), "no factors"),
+        (([np.ones((2, 3), "f4"), np.ones((2, 3), "f4")],), "do not chain"),
+        (([(3, np.array([0, 2]), np.array([0, 3], "i4"), np.ones(2, "f4"))],), "column out of range"),
+        (([(3, np.array([0, 2]), np.array([0], "i4"), np.ones(1, "f4"))],), "inconsistent sparse factor"),
+        (([(3, np.array([0, 2, 1]), np.array([0], "i4"), np.ones(1, "f4"))],), "inconsistent sparse factor"),
+    ],
+)
+def test_the_binding_refuses_what_would_read_out_of_bounds(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        _native.Product32(*arguments)
+
+
+def test_the_binding_refuses_arrays_that_do_not_fit():
+    kernel = _native.Product32([np.ones((2, 3), np.float32)])
+    X = np.ones((4, 3), np.float32)
+    with pytest.raises(ValueError, match="wrong shape of out"):
+        kernel.apply(X, np.empty((4, 3), np.float32), 1)
+    with pytest.raises(ValueError, match="rows do not fit"):
+        kernel.apply(X[:, :2], np.empty((4, 2), np.float32), 1)
+    with pytest.raises(ValueError, match="labels or scores"):
+        kernel.nearest(X, np.zeros(2, "f4"), np.empty((4, 3), "i8"), np.empty((4, 3), "f4"), 1)
+    with pytest.raises(ValueError, match="does not fit"):
+        kernel.apply_one(np.ones(2, np.float32), np.empty(2, np.float32))
