@@ -29,7 +29,7 @@ sanitize: .venv-sanitize/installed
 	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_product.py
 
 bench: .venv/bench
-	$(BIN)/python benchmarks/operator.py
+	$(BIN)/python -m benchmarks.operator
 
 format: .venv/installed
 	$(BIN)/clang-format -i $(NATIVE)

@@ -21,7 +21,7 @@ namespace {
 // A slice with more than this share of non-zeros is quicker as a dense one.
 constexpr double kDenseShare = 0.5;
 // Multiply-adds that make up for starting a thread.
-constexpr double kWorkPerThread = 2e6;
+constexpr double kWorkPerThread = 1e7;
 // Fewer rows than this go one by one.
 constexpr std::int64_t kFewRows = 2;
 
