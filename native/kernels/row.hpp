@@ -25,22 +25,22 @@ bool is_finite(const T* x, std::int64_t n) {
     return check.passed() && rest == T(0);
 }
 
-// The lowest index of the largest of n > 0 numbers.
+// The lowest index of the largest of n numbers; NaN is never the largest.
 template <class T>
 std::int64_t first_largest(const T* x, std::int64_t n) {
     constexpr int W = kWidth<T>;
-    Vec<T> top = splat(x[0]);
+    Vec<T> top = splat(-T(__builtin_inf()));
     std::int64_t i = 0;
     for (; i + W <= n; i += W) {
         const Vec<T> v = load(x + i);
         top = v > top ? v : top;
     }
-    T largest = x[0];
+    T largest = -T(__builtin_inf());
     for (int j = 0; j < W; ++j) largest = top[j] > largest ? top[j] : largest;
     for (; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
-    for (i = 0; i + 1 < n && !(x[i] == largest); ++i) {
-    }
-    return i;
+    for (i = 0; i < n; ++i)
+        if (x[i] == largest) return i;
+    return 0;
 }
 
 // Sixteen sums side by side.
@@ -77,13 +77,33 @@ struct SliceSums {
     }
 };
 
+// The entries [from, to) of every row of a slice.
+template <class T>
+inline void add_entries(const FactorView<T>& s, const Slice& slice, std::int32_t from, std::int32_t to, const T* x,
+                        SliceSums<T>& sums) {
+    for (std::int64_t at = slice.lane_begin + from * kSliceRows; from < to; ++from, at += kSliceRows)
+        sums.add_gathered(s.lane_values + at, x, s.lane_columns + at);
+}
+
+// Two slices at once: one gathers while the other waits.
+template <class T>
+inline void multiply_sparse_rows(const FactorView<T>& s, const Slice* slice, const T* offset, const T* x, T* out) {
+    SliceSums<T> a(slice[0], offset), b(slice[1], offset);
+    const std::int32_t both = slice[0].longest < slice[1].longest ? slice[0].longest : slice[1].longest;
+    for (std::int32_t l = 0; l < both; ++l) {
+        add_entries(s, slice[0], l, l + 1, x, a);
+        add_entries(s, slice[1], l, l + 1, x, b);
+    }
+    add_entries(s, slice[0], both, slice[0].longest, x, a);
+    add_entries(s, slice[1], both, slice[1].longest, x, b);
+    a.write(slice[0], out);
+    b.write(slice[1], out);
+}
+
 template <class T>
 inline void multiply_sparse_row(const FactorView<T>& s, const Slice& slice, const T* offset, const T* x, T* out) {
     SliceSums<T> sums(slice, offset);
-    const std::uint32_t* column = s.lane_columns + slice.lane_begin;
-    const T* value = s.lane_values + slice.lane_begin;
-    for (std::int32_t l = 0; l < slice.longest; ++l)
-        sums.add_gathered(value + l * kSliceRows, x, column + l * kSliceRows);
+    add_entries(s, slice, 0, slice.longest, x, sums);
     sums.write(slice, out);
 }
 
@@ -113,19 +133,25 @@ inline void multiply_dense_row(const FactorView<T>& s, const Slice& slice, const
     sums.write(slice, out);
 }
 
+// How many of the next n slices are of the same kind as the first, at most `most`.
+inline int alike(const Slice* slice, std::int64_t n, int most) {
+    int k = 1;
+    while (k < most && k < n && slice[k].dense == slice[0].dense) ++k;
+    return k;
+}
+
 // out = offset + S x, and a zero after it, as in load_row.
 template <class T>
 void multiply_row(const FactorView<T>& s, const T* offset, const T* x, T* out) {
-    for (std::int64_t i = 0; i < s.n_slices; ++i) {
-        const Slice& slice = s.slices[i];
-        if (!slice.dense) {
-            multiply_sparse_row(s, slice, offset, x, out);
-        } else if (i + 4 <= s.n_slices && s.slices[i + 1].dense && s.slices[i + 2].dense && s.slices[i + 3].dense) {
-            multiply_dense_rows(s, &slice, offset, x, out);
-            i += 3;
-        } else {
-            multiply_dense_row(s, slice, offset, x, out);
-        }
+    for (std::int64_t i = 0; i < s.n_slices;) {
+        const Slice* slice = s.slices + i;
+        const int most = slice->dense ? 4 : 2;
+        const bool full = alike(slice, s.n_slices - i, most) == most;
+        if (slice->dense)
+            full ? multiply_dense_rows(s, slice, offset, x, out) : multiply_dense_row(s, *slice, offset, x, out);
+        else
+            full ? multiply_sparse_rows(s, slice, offset, x, out) : multiply_sparse_row(s, *slice, offset, x, out);
+        i += full ? most : 1;
     }
     out[s.n_rows] = T(0);
 }

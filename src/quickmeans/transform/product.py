@@ -117,10 +117,10 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         return self.T._matvec(x) if x.ndim == 1 else self.T.apply(x)
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
-        if x.dtype != self.dtype or x.shape != self.shape[1:]:
+        if x.dtype != self.dtype or x.size != self.shape[1]:
             return self.apply(x.reshape(1, -1)).reshape(-1)
         out = np.empty(self.shape[0], self.dtype)
-        self._kernel(self.dtype).apply_one(x, out)
+        self._own_kernel.apply_one(x.reshape(-1), out)
         return out
 
     def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -276,6 +276,10 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
             kernel = make([_packed(S, dtype) for S in self._factors], os.environ.get("QUICKMEANS_ISA", ""))
             self._kernels[dtype] = kernel
         return kernel
+
+    @cached_property
+    def _own_kernel(self) -> Kernel:
+        return self._kernel(self.dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SparseProduct, (self._factors,)
