@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import random
 import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -17,16 +18,19 @@ def alternate(
 ) -> dict[str, float]:
     """Best seconds per call of each candidate.
 
-    The candidates take turns, starting with another one in every round, so that a slow moment of the machine hits all
-    alike. Quick ones are repeated to last `least` seconds; no round begins after `most` seconds.
+    The candidates take turns, in another order in every round: a slow moment of the machine hits all alike, and none
+    always comes right after a library whose threads still spin. Quick ones are repeated to last `least` seconds; no
+    round begins after `most` seconds.
     """
     best = {name: _seconds(call, 1) for name, call in candidates.items()}
     repeats = {name: max(1, int(least / max(seconds, 1e-9))) for name, seconds in best.items()}
     start, names = time.perf_counter(), list(candidates)
-    for i in range(rounds):
+    shuffle = random.Random(0).shuffle
+    for _ in range(rounds):
         if sum(best[name] * repeats[name] for name in names) + time.perf_counter() - start > most:
             break
-        for name in names[i % len(names) :] + names[: i % len(names)]:
+        shuffle(names)
+        for name in names:
             best[name] = min(best[name], _seconds(candidates[name], repeats[name]))
     return best
 

@@ -124,7 +124,7 @@ def assignment(K, D, N):
         "dense factor": lambda: dense.nearest_row(X),
         "BLAS": lambda: X @ U.T,
     }
-    seconds = alternate(calls, rounds=15, most=60)
+    seconds = alternate(calls, rounds=25, most=60)
     console.print(f"Nearest row: K, D, N = {K}, {D}, {N} done")
     return {
         "K": K,
@@ -144,7 +144,7 @@ def single_vector(K, D):
     U, x = V.toarray(), rng.standard_normal(D, dtype=np.float32)
     X = x[None]
     calls = {"numpy U @ x": lambda: U @ x, "V @ x": lambda: V @ x, "V.nearest_row": lambda: V.nearest_row(X)}
-    seconds = alternate(calls, rounds=40)
+    seconds = alternate(calls, rounds=200)
     return {"K": K, "D": D, "macs": V.macs, "microseconds": {name: 1e6 * s for name, s in seconds.items()}}
 
 

@@ -19,7 +19,7 @@ namespace quickmeans {
 namespace {
 
 // A slice with more than this share of non-zeros is quicker as a dense one.
-constexpr double kDenseShare = 0.5;
+constexpr double kDenseShare = 0.4;
 // Multiply-adds that make up for starting a thread.
 constexpr double kWorkPerThread = 1e7;
 // Fewer rows than this go one by one.

@@ -100,7 +100,10 @@ bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
     const std::int64_t n = job.factors[job.n_factors - 1].n_rows;
     if (!job.labels) {
         T* to = job.scores + index * job.score_row_step;
-        for (std::int64_t k = 0; k < n; ++k) to[k * job.score_column_step] = w.window[k];
+        if (job.score_column_step == 1)
+            __builtin_memcpy(to, w.window, std::size_t(n) * sizeof(T));
+        else
+            for (std::int64_t k = 0; k < n; ++k) to[k * job.score_column_step] = w.window[k];
         return true;
     }
     const Heap<T> heap{job.best + index * job.n_best, job.labels + index * job.n_best, job.n_best};
