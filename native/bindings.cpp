@@ -4,10 +4,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
 #include "dispatch.hpp"
+#include "parallel.hpp"
 #include "product.hpp"
 
 namespace nb = nanobind;
@@ -101,6 +103,34 @@ std::int64_t run(const Product<T>& product, const Job<T>& job, int n_threads) {
 }
 
 template <class T>
+using Cells = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Least squares on supports; see kernels/support.hpp for what is in and out.
+void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> weights, Vector<std::int64_t> drop,
+                  Cells<std::uint8_t> support, Cells<double> values, Cells<double> prices, int n_threads,
+                  const std::string& isa) {
+    const std::size_t n = targets.shape(0), r = targets.shape(1);
+    require(gram.shape(0) == r && gram.shape(1) == r, "wrong shape of gram");
+    require(weights.size() == n && drop.size() == n, "wrong size of weights or drop");
+    for (const auto* shape : {support.shape_ptr(), values.shape_ptr(), prices.shape_ptr()})
+        require(std::size_t(shape[0]) == n && std::size_t(shape[1]) == r, "wrong shape of support, values or prices");
+    const SupportJob job{std::int64_t(n), std::int64_t(r), gram.data(),   targets.data(), weights.data(),
+                         drop.data(),     support.data(),  values.data(), prices.data()};
+    const FitRows fit_rows = find_fit_rows(isa);
+    constexpr std::int64_t kRows = 8;
+    nb::gil_scoped_release release;
+    const std::size_t count = std::size_t(std::max(n_threads, 1));
+    std::vector<std::vector<double>> scratch(count, std::vector<double>(r * (r + 2)));
+    std::vector<std::vector<std::int32_t>> order(count, std::vector<std::int32_t>(r));
+    const auto chunk = [&](std::int64_t i, int thread) {
+        const Range rows{i * kRows, std::min(kRows, job.n_rows - i * kRows)};
+        fit_rows(job, rows, scratch[std::size_t(thread)].data(), order[std::size_t(thread)].data());
+        return true;
+    };
+    for_each_chunk((job.n_rows + kRows - 1) / kRows, n_threads, chunk, Interruptible());
+}
+
+template <class T>
 void bind(nb::module_& m, const char* name) {
     using Out = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
     using Scores = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -178,6 +208,8 @@ void bind(nb::module_& m, const char* name) {
 NB_MODULE(_native, m) {
     m.doc() = "The native kernel of quickmeans: see quickmeans.transform.SparseProduct.";
     m.def("instruction_sets", &quickmeans::instruction_sets);
+    m.def("fit_supports", &quickmeans::fit_supports, "gram"_a, "targets"_a, "weights"_a, "drop"_a, "support"_a,
+          "values"_a, "prices"_a, "n_threads"_a, "isa"_a = "");
     quickmeans::bind<float>(m, "Product32");
     quickmeans::bind<double>(m, "Product64");
 }

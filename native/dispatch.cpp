@@ -8,9 +8,11 @@ namespace quickmeans {
 #if defined(QM_X86)
 extern const Kernels<float> avx512_float, avx2_float;
 extern const Kernels<double> avx512_double, avx2_double;
+extern const FitRows avx512_fit_rows, avx2_fit_rows;
 #endif
 extern const Kernels<float> baseline_float;
 extern const Kernels<double> baseline_double;
+extern const FitRows baseline_fit_rows;
 
 namespace {
 
@@ -18,6 +20,7 @@ struct Entry {
     bool available;
     const Kernels<float>* single;
     const Kernels<double>* twofold;
+    FitRows fit_rows;
 };
 
 std::vector<Entry> entries() {
@@ -27,10 +30,10 @@ std::vector<Entry> entries() {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    all.push_back({avx512, &avx512_float, &avx512_double});
-    all.push_back({avx2, &avx2_float, &avx2_double});
+    all.push_back({avx512, &avx512_float, &avx512_double, avx512_fit_rows});
+    all.push_back({avx2, &avx2_float, &avx2_double, avx2_fit_rows});
 #endif
-    all.push_back({true, &baseline_float, &baseline_double});
+    all.push_back({true, &baseline_float, &baseline_double, baseline_fit_rows});
     return all;
 }
 
@@ -43,20 +46,27 @@ std::vector<std::string> instruction_sets() {
     return names;
 }
 
+namespace {
+
+Entry find_entry(const std::string& isa) {
+    for (const Entry& entry : entries())
+        if (entry.available && (isa.empty() || isa == entry.single->name)) return entry;
+    std::string offers;
+    for (const std::string& name : instruction_sets()) offers += (offers.empty() ? "" : ", ") + name;
+    throw std::invalid_argument("QUICKMEANS_ISA is '" + isa + "'; set it to one of " + offers + ", or unset it.");
+}
+
+}  // namespace
+
 template <class T>
 const Kernels<T>* find_kernels(const std::string& isa) {
-    for (const Entry& entry : entries()) {
-        const Kernels<T>* kernels;
-        if constexpr (sizeof(T) == 4)
-            kernels = entry.single;
-        else
-            kernels = entry.twofold;
-        if (entry.available && (isa.empty() || isa == kernels->name)) return kernels;
-    }
-    std::string message = "QUICKMEANS_ISA is '" + isa + "', but this machine offers";
-    for (const std::string& name : instruction_sets()) message += " '" + name + "'";
-    throw std::invalid_argument(message + ".");
+    if constexpr (sizeof(T) == 4)
+        return find_entry(isa).single;
+    else
+        return find_entry(isa).twofold;
 }
+
+FitRows find_fit_rows(const std::string& isa) { return find_entry(isa).fit_rows; }
 
 template const Kernels<float>* find_kernels<float>(const std::string&);
 template const Kernels<double>* find_kernels<double>(const std::string&);

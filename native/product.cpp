@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <numeric>
-#include <system_error>
-#include <thread>
 
 #include "dispatch.hpp"
+#include "parallel.hpp"
 
 namespace quickmeans {
 
@@ -174,41 +171,19 @@ std::int64_t Product<T>::run_tiles(const Job<T>& job, int n_threads, const std::
     scratch.reserve(std::size_t(n_threads));
     for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), job.n_best, lanes);
 
-    std::atomic<std::int64_t> next{0}, bad{n};
-    std::atomic<bool> stop{false};
-    const auto drive = [&](int thread, const std::function<void()>* between) {
-        for (std::int64_t t; !stop.load(std::memory_order_relaxed) && (t = next.fetch_add(1)) < n_tiles;) {
-            const Range rows{t * lanes, std::min<std::int64_t>(lanes, n - t * lanes)};
-            int used = lanes;
-            while (used / 2 >= rows.count && used > narrowest) used /= 2;
-            if (!kernels_->tile(job, rows, used, scratch[std::size_t(thread)].view)) {
-                // Tiles are handed out in order, so the lowest bad one is found whatever the number of threads.
-                std::int64_t seen = bad.load();
-                while (rows.first < seen && !bad.compare_exchange_weak(seen, rows.first)) {
-                }
-                stop.store(true);
-            }
-            if (between) (*between)();
+    std::atomic<std::int64_t> bad{n};
+    const auto tile = [&](std::int64_t t, int thread) {
+        const Range rows{t * lanes, std::min<std::int64_t>(lanes, n - t * lanes)};
+        int used = lanes;
+        while (used / 2 >= rows.count && used > narrowest) used /= 2;
+        if (kernels_->tile(job, rows, used, scratch[std::size_t(thread)].view)) return true;
+        // Tiles are handed out in order, so the lowest bad one is found whatever the number of threads.
+        std::int64_t seen = bad.load();
+        while (rows.first < seen && !bad.compare_exchange_weak(seen, rows.first)) {
         }
+        return false;
     };
-
-    std::vector<std::thread> threads;
-    for (int i = 1; i < n_threads; ++i) {
-        try {
-            threads.emplace_back(drive, i, nullptr);
-        } catch (const std::system_error&) {
-            break;  // no more threads to be had: those that run share the work
-        }
-    }
-    std::exception_ptr error;
-    try {
-        drive(0, &poll);
-    } catch (...) {
-        error = std::current_exception();
-        stop.store(true);
-    }
-    for (std::thread& thread : threads) thread.join();
-    if (error) std::rethrow_exception(error);
+    for_each_chunk(n_tiles, n_threads, tile, poll);
     return bad.load() < n ? bad.load() : -1;
 }
 

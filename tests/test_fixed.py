@@ -55,14 +55,17 @@ def test_types(transform):
         transform(16, np.int64)
 
 
-@pytest.mark.parametrize("n", [0, -4, 3, 12, 2.0, "8", None])
+@pytest.mark.parametrize("n", [3, 12, 1000])
 @pytest.mark.parametrize("transform", [hadamard, haar])
 def test_orders_that_are_no_power_of_two(transform, n):
-    with pytest.raises(ValueError, match=f"{transform.__name__} needs an order that is a power of two, got {n!r}"):
+    with pytest.raises(ValueError, match=f"{transform.__name__} needs an order that is a power of two, got {n}"):
         transform(n)
 
 
-@pytest.mark.parametrize("n", [0, -4, 2.0, "8", None])
-def test_bad_orders_of_dct(n):
-    with pytest.raises(ValueError, match="dct needs a positive order"):
-        dct(n)
+@pytest.mark.parametrize("n", [0, -4, 2.0, "8", None, True])
+@pytest.mark.parametrize("transform", [hadamard, haar, dct])
+def test_bad_orders(transform, n):
+    with pytest.raises(
+        ValueError, match=f"{transform.__name__} needs an order that is a positive whole number, got {n!r}"
+    ):
+        transform(n)

@@ -20,6 +20,7 @@ LAYOUTS = {
     "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
     "unaligned": lambda X: _unaligned(X),
     "read-only": lambda X: _read_only(X),
+    "odd strides": lambda X: _odd_strides(X),
 }
 
 
@@ -28,6 +29,13 @@ def _unaligned(X):
     view = buffer[1:].view(X.dtype).reshape(X.shape)
     view[...] = X
     return view
+
+
+def _odd_strides(X):
+    """Rows that begin at every byte, as the fields of packed records do."""
+    records = np.zeros(len(X), [("flag", "u1"), ("row", X.dtype, X.shape[1])])
+    records["row"] = X
+    return records["row"]
 
 
 def _read_only(X):
@@ -193,7 +201,7 @@ def test_forced_instruction_set_is_used(isa, chain):
 
 def test_unknown_instruction_set_is_refused(monkeypatch, chain):
     monkeypatch.setenv("QUICKMEANS_ISA", "mmx")
-    with pytest.raises(ValueError, match=r"QUICKMEANS_ISA is 'mmx', but this machine offers .*'baseline'"):
+    with pytest.raises(ValueError, match=r"QUICKMEANS_ISA is 'mmx'; set it to one of .*baseline, or unset it"):
         SparseProduct(chain(5, 6)) @ np.ones(6)
 
 

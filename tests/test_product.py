@@ -147,7 +147,7 @@ def test_pickle_copy_equality_hash(chain):
 
 def test_repr_says_what_it_is(chain):
     V = SparseProduct([sp.eye_array(100, dtype=np.float32)] * 2)
-    assert repr(V) == "SparseProduct(100 x 100, 2 factors, 200 non-zeros, 50.0x fewer than dense, float32)"
+    assert repr(V) == "SparseProduct(100 x 100, 2 factors, 200 non-zeros, compression 50.0x, float32)"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,12 @@ def test_repr_says_what_it_is(chain):
         ),
         ([np.eye(3), np.ones((3, 0))], ValueError, r"Factor 2 has shape \(3, 0\)"),
         ([np.ones((0, 3))], ValueError, r"Factor 1 has shape \(0, 3\)"),
-        ([np.ones(3)], ValueError, "Factor 1 must be a 2-D matrix, got 1-D"),
+        (None, TypeError, "takes a sequence of factors, got None"),
+        ("abc", TypeError, "takes a sequence of factors, got 'abc'"),
+        ([None], TypeError, "Factor 1 must be an array of numbers, got NoneType"),
+        ([np.eye(2), [[1, 2], [3]]], ValueError, "Factor 2 must be a rectangular array of numbers"),
+        ([np.ma.masked_equal(np.eye(2), 0)], TypeError, r"Factor 1 is a masked array.*filled\(\)"),
+        ([[1, 2], [3, 4]], ValueError, r"Factor 1 must be a 2-D matrix, got 1-D; .* write SparseProduct\(\[S\]\)"),
         ([np.ones((2, 2, 2))], ValueError, "Factor 1 must be a 2-D matrix, got 3-D"),
         ([np.eye(3), np.eye(3) * 1j], TypeError, "Factor 2 has dtype complex128"),
         ([np.array([["a"]])], TypeError, "Factor 1 has dtype <U1"),
@@ -181,13 +186,15 @@ def test_bad_factors(factors, error, message):
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        (np.ones((2, 4)), ValueError, "X has 4 columns, but the product needs 3"),
+        (np.ones((2, 4)), ValueError, "X has 4 columns, but the product has 3"),
         (np.ones(3), ValueError, r"2-D array of rows, got 1-D of shape \(3,\); for a single row pass X\[None, :\]"),
         (np.ones((1, 1, 3)), ValueError, "2-D array of rows, got 3-D"),
         (np.ones((2, 3)) * 1j, TypeError, "X has dtype complex128"),
         (np.array([["a", "b", "c"]]), TypeError, "X has dtype <U1"),
         (np.array([[None] * 3]), TypeError, "X has dtype object"),
         (sp.eye_array(3), TypeError, "X is a sparse matrix"),
+        ([], ValueError, r"2-D array of rows, got 1-D of shape \(0,\)\.$"),
+        (np.ma.masked_equal(np.eye(3), 0), TypeError, "X is a masked array"),
     ],
 )
 def test_bad_rows(X, error, message):
@@ -197,10 +204,38 @@ def test_bad_rows(X, error, message):
             call(X)
 
 
-@pytest.mark.parametrize("operand", [np.ones(4), np.ones((4, 2)), np.ones((2, 2, 3)), np.float64(3), np.ones(3) * 1j])
-def test_bad_operands_of_matmul(operand):
-    with pytest.raises((ValueError, TypeError)):
-        SparseProduct([np.eye(3)]) @ operand
+@pytest.mark.parametrize(
+    ("operand", "error", "message"),
+    [
+        (np.ones(4), ValueError, "The operand has 4 entries, but the 3 x 3 product needs 3"),
+        (np.ones((4, 4)), ValueError, "The operand has 4 entries per vector, but the 3 x 3 product needs 3"),
+        (np.ones((2, 2, 3)), ValueError, r"must be a vector or a matrix, got 3-D of shape \(\d, 2, \d\)"),
+        (np.array(3.0), ValueError, "must be a vector or a matrix, got 0-D"),
+        (np.ones(3) * 1j, TypeError, "The operand has dtype complex128"),
+        (sp.eye_array(3), TypeError, "The operand is a sparse matrix"),
+        (None, TypeError, "The operand must be an array of numbers, got NoneType"),
+        ("abc", TypeError, "The operand has dtype <U3"),
+    ],
+)
+def test_bad_operands_of_matmul(operand, error, message):
+    V = SparseProduct([np.eye(3)])
+    with pytest.raises(error, match=message):
+        V @ operand
+    if not sp.issparse(operand):
+        with pytest.raises(error, match=message):
+            operand @ V
+
+
+def test_products_among_the_factors_are_spliced(chain):
+    V = SparseProduct(chain(6, 5, 4))
+    assert len(SparseProduct([V, np.eye(4), V.T]).factors) == 5
+
+
+def test_distances_that_overflow():
+    with pytest.raises(ValueError, match="The distances overflow; scale X"):
+        SparseProduct([np.eye(3)]).nearest_row(np.full((3, 3), 1e200), return_distance=True)
+    with pytest.raises(ValueError, match="squared norms of the rows overflow; scale the factors"):
+        SparseProduct([np.eye(3) * 1e200]).row_norms()
 
 
 @pytest.mark.parametrize(
@@ -214,7 +249,7 @@ def test_bad_operands_of_matmul(operand):
         ({"m": 2, "n_threads": -3}, ValueError, "n_threads must be at least 1, got -3"),
         ({"m": 2, "n_threads": 1.5}, TypeError, "n_threads must be a whole number, got 1.5"),
         ({"m": 2, "bias": np.ones(2)}, ValueError, r"bias must have shape \(3,\)"),
-        ({"m": 2, "bias": [0, np.nan, 0]}, ValueError, "bias must be finite"),
+        ({"m": 2, "bias": [0, np.nan, 0]}, ValueError, r"bias must be finite.*has index 1\)"),
         ({"m": 2, "bias": [0, 1j, 0]}, TypeError, "bias has dtype complex128"),
     ],
 )
@@ -225,7 +260,7 @@ def test_bad_arguments_of_nearest_rows(arguments, error, message):
 
 def test_norms_that_overflow(chain):
     V = SparseProduct([np.full((2, 2), 1e30, np.float32)])
-    with pytest.raises(ValueError, match="squared norms of the rows must be finite in float32"):
+    with pytest.raises(ValueError, match="squared norms of the rows overflow; scale the factors or use float64"):
         V.nearest_row(np.ones((1, 2), np.float32))
     assert V.nearest_row(np.ones((1, 2), np.float64)) == 0
 

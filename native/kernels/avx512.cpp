@@ -6,8 +6,10 @@
 #define QM_DENSE_VECTORS 4
 
 #include "chain.hpp"
+#include "support.hpp"
 
 namespace quickmeans {
 extern const Kernels<float> avx512_float = avx512::kKernels<float>;
 extern const Kernels<double> avx512_double = avx512::kKernels<double>;
+extern const FitRows avx512_fit_rows = avx512::fit_rows;
 }  // namespace quickmeans

@@ -78,6 +78,20 @@ struct Range {
     std::int64_t count;
 };
 
+// Least squares on supports: n_rows problems over n_atoms unknowns with one Gram matrix (see support.hpp).
+struct SupportJob {
+    std::int64_t n_rows;
+    std::int64_t n_atoms;
+    const double* gram;        // IN  n_atoms x n_atoms
+    const double* targets;     // IN  n_rows x n_atoms
+    const double* weights;     // IN  n_rows, factors of the prices
+    const std::int64_t* drop;  // IN  n_rows, how many entries to take away
+    unsigned char* support;    // IN/OUT  n_rows x n_atoms, 0 or 1
+    double* values;            // OUT n_rows x n_atoms
+    double* prices;            // OUT n_rows x n_atoms, infinite outside the support
+};
+using FitRows = void (*)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order);
+
 // Scratch memory of one thread.
 template <class T>
 struct Workspace {

@@ -2,5 +2,5 @@
 
 from quickmeans.transform import SparseProduct
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 __all__ = ["SparseProduct", "__version__"]

@@ -6,6 +6,17 @@ from numpy.typing import NDArray
 _Factor = tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]] | NDArray[Any]
 
 def instruction_sets() -> list[str]: ...
+def fit_supports(
+    gram: NDArray[Any],
+    targets: NDArray[Any],
+    weights: NDArray[Any],
+    drop: NDArray[Any],
+    support: NDArray[Any],
+    values: NDArray[Any],
+    prices: NDArray[Any],
+    n_threads: int,
+    isa: str = "",
+) -> None: ...
 
 class Product32:
     def __init__(self, factors: list[_Factor], isa: str = "") -> None: ...

@@ -2,33 +2,35 @@
 
 import os
 
+_MOST = 1024
+
 
 def resolve_threads(n_threads: int | None = None) -> int:
-    """The number of threads for one call.
+    """The number of threads for one call, 1024 at the most.
 
     In this order: the argument, ``QUICKMEANS_NUM_THREADS``, ``OMP_NUM_THREADS`` (which joblib and Dask set in their
-    workers so that processes do not crowd each other out), the processors this process may run on.
+    workers so that processes do not crowd each other out; ignored if it is no positive number), the processors this
+    process may run on.
     """
     if n_threads is not None:
-        return _positive("n_threads", n_threads)
-    for name in ("QUICKMEANS_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(name, "").split(",")[0].strip()
-        if value:
-            return _positive(name, value)
-    return _available_processors()
+        if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__"):
+            raise TypeError(f"n_threads must be a whole number, got {n_threads!r}.")
+        if n_threads < 1:
+            raise ValueError(f"n_threads must be at least 1, got {n_threads!r}.")
+        return min(int(n_threads), _MOST)
+    ours = os.environ.get("QUICKMEANS_NUM_THREADS", "")
+    if ours and not _count(ours):
+        raise ValueError(f"QUICKMEANS_NUM_THREADS must be a positive whole number, got {ours!r}.")
+    return min(_count(ours) or _count(os.environ.get("OMP_NUM_THREADS", "")) or _processors(), _MOST)
 
 
-def _positive(name: str, value: object) -> int:
-    try:
-        number = int(value) if isinstance(value, str) else value.__index__()  # type: ignore[attr-defined]
-    except (ValueError, AttributeError):
-        raise TypeError(f"{name} must be a whole number, got {value!r}.") from None
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, got {value!r}.")
-    return int(number)
+def _count(text: str) -> int:
+    """The first number of a list like ``4,2``, or 0 if it is not a positive one."""
+    first = text.split(",")[0].strip()
+    return int(first) if first.isdecimal() else 0
 
 
-def _available_processors() -> int:
+def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -44,7 +44,7 @@ def main() -> None:
         ours = V.nearest_row(X)
         seconds = best_time(partial(V.nearest_row, X))
         table.add_row(
-            f"product, {share:.1%} kept",
+            f"product, {100 * share:g}% kept",
             f"{V.macs:,}",
             f"{1e3 * seconds:.1f}",
             f"{dense / seconds:.1f} x",
@@ -52,7 +52,7 @@ def main() -> None:
             f"{(ours == labels).mean():.1%}",
         )
     console.print(table)
-    console.print("kept: share of the centroids' wavelet coefficients; objective: over that of the exact assignment")
+    console.print("kept: wavelet coefficients of the centroids; objective: over exact assignment's")
 
 
 def patches() -> NDArray[np.float32]:

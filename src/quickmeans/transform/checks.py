@@ -17,8 +17,10 @@ DENSE_SHARE = 0.5
 
 def check_factors(factors: Iterable[Any]) -> tuple[Factor, ...]:
     """Read-only copies of the factors, of one floating dtype, each sparse or dense as suits it."""
-    if isinstance(factors, np.ndarray) or sp.issparse(factors):
+    if sp.issparse(factors) or getattr(factors, "ndim", None) == 2:
         raise TypeError("SparseProduct takes a sequence of factors, got a single matrix; write SparseProduct([S]).")
+    if isinstance(factors, str) or not isinstance(factors, Iterable):
+        raise TypeError(f"SparseProduct takes a sequence of factors, got {factors!r}.")
     matrices = [_as_matrix(factor, q) for q, factor in enumerate(factors, 1)]
     if not matrices:
         raise ValueError("SparseProduct needs at least one factor, got an empty sequence.")
@@ -33,21 +35,37 @@ def check_factors(factors: Iterable[Any]) -> tuple[Factor, ...]:
 
 
 def _as_matrix(factor: Any, q: int) -> Any:
-    matrix = factor if sp.issparse(factor) else np.asarray(factor)
+    matrix = factor if sp.issparse(factor) else _as_array(factor, f"Factor {q}")
     if matrix.ndim != 2:
-        raise ValueError(f"Factor {q} must be a 2-D matrix, got {matrix.ndim}-D.")
+        hint = "; for a single matrix S write SparseProduct([S])" if matrix.ndim == 1 else ""
+        raise ValueError(f"Factor {q} must be a 2-D matrix, got {matrix.ndim}-D{hint}.")
     if min(matrix.shape) == 0:
         raise ValueError(f"Factor {q} has shape {matrix.shape}; every factor needs at least one row and one column.")
     if max(matrix.shape) > LARGEST_SIDE:
         raise ValueError(f"Factor {q} has shape {matrix.shape}; a side may be at most {LARGEST_SIDE} long.")
-    check_real(matrix.dtype, f"Factor {q}")
+    check_real(matrix.dtype, f"Factor {q}")  # sparse ones have not been asked yet
     return matrix
+
+
+def _as_array(value: Any, name: str) -> NDArray[Any]:
+    """value as an array of real numbers, without copying it."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; say what the masked entries are worth with its filled() method.")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a rectangular array of numbers.") from None
+    if array.dtype == object and array.ndim == 0:
+        raise TypeError(f"{name} must be an array of numbers, got {type(value).__name__}.")
+    check_real(array.dtype, name)
+    return array
 
 
 def _canonical(matrix: Any, dtype: np.dtype[Any], q: int) -> Factor:
     """CSR with sorted indices and no explicit zeros, or a dense array; a copy that nobody can write to."""
     if sp.issparse(matrix):
-        factor = sp.csr_array(matrix, dtype=dtype, copy=True)
+        with np.errstate(over="ignore"):
+            factor = sp.csr_array(matrix, dtype=dtype, copy=True)
         factor.sum_duplicates()
         factor.eliminate_zeros()
         if factor.nnz > DENSE_SHARE * matrix.shape[0] * matrix.shape[1]:
@@ -57,7 +75,8 @@ def _canonical(matrix: Any, dtype: np.dtype[Any], q: int) -> Factor:
         )
         arrays = [factor.data, factor.indices, factor.indptr]
     else:
-        factor = np.array(matrix, dtype=dtype, order="C")
+        with np.errstate(over="ignore"):
+            factor = np.array(matrix, dtype=dtype, order="C")
         _check_finite(factor.ravel(), lambda e: divmod(e, factor.shape[1]), q)
         if np.count_nonzero(factor) <= DENSE_SHARE * factor.size:
             return _canonical(sp.csr_array(factor), dtype, q)
@@ -91,22 +110,44 @@ def working_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if common.itemsize <= 4 else np.float64)
 
 
-def check_rows(X: Any, n_columns: int, name: str = "X") -> NDArray[Any]:
-    """X as a 2-D array of real numbers with the right number of columns; copied only if its type is foreign."""
-    if sp.issparse(X):
-        raise TypeError(
-            f"{name} is a sparse matrix; pass a dense array, for example {name}.toarray() a block of rows at a time."
-        )
-    rows = np.asarray(X)
-    check_real(rows.dtype, name)
+def check_rows(X: Any, n_columns: int) -> NDArray[Any]:
+    """X as a 2-D array of real numbers with the right number of columns; see :func:`readable`."""
+    rows = check_dense(X, "X")
     if rows.ndim != 2:
-        hint = f"; for a single row pass {name}[None, :]" if rows.ndim == 1 else ""
-        raise ValueError(f"{name} must be a 2-D array of rows, got {rows.ndim}-D of shape {rows.shape}{hint}.")
+        hint = "; for a single row pass X[None, :]" if rows.ndim == 1 and rows.size else ""
+        raise ValueError(f"X must be a 2-D array of rows, got {rows.ndim}-D of shape {rows.shape}{hint}.")
     if rows.shape[1] != n_columns:
-        raise ValueError(f"{name} has {rows.shape[1]} columns, but the product needs {n_columns}.")
-    if rows.dtype.isnative and rows.dtype.itemsize <= 8:
-        return rows
-    return rows.astype(rows.dtype.newbyteorder("=") if rows.dtype.itemsize <= 8 else np.float64)
+        raise ValueError(f"X has {rows.shape[1]} columns, but the product has {n_columns}.")
+    return readable(rows)
+
+
+def check_operand(x: Any, length: int, shape: tuple[int, int]) -> NDArray[Any]:
+    """The right operand of V @ x, or the left one of x @ V transposed: a vector, or a matrix with `length` rows."""
+    operand = check_dense(x, "The operand")
+    if operand.ndim not in (1, 2):
+        raise ValueError(f"The operand must be a vector or a matrix, got {operand.ndim}-D of shape {operand.shape}.")
+    if operand.shape[0] != length:
+        unit = "entries" if operand.ndim == 1 else "entries per vector"
+        raise ValueError(
+            f"The operand has {operand.shape[0]} {unit}, but the {shape[0]} x {shape[1]} product needs {length}."
+        )
+    return operand
+
+
+def check_dense(X: Any, name: str) -> NDArray[Any]:
+    """X as an array of real numbers, not copied."""
+    if sp.issparse(X):
+        raise TypeError(f"{name} is a sparse matrix; pass a dense array, by blocks of rows if it is large.")
+    return _as_array(X, name)
+
+
+def readable(rows: NDArray[Any]) -> NDArray[Any]:
+    """The rows themselves, or a copy if the kernel cannot read them: foreign byte order, long double, odd strides."""
+    if not rows.dtype.isnative or rows.dtype.itemsize > 8:
+        return rows.astype(rows.dtype.newbyteorder("=") if rows.dtype.itemsize <= 8 else np.float64)
+    if any(stride % rows.itemsize for stride in rows.strides):
+        return rows.copy()
+    return rows
 
 
 def first_bad_position(rows: NDArray[Any]) -> tuple[int, int] | None:

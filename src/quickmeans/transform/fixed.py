@@ -55,9 +55,7 @@ def dct(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
     As long as the order is even it is split in halves by factors of two non-zeros per row, about 3 n log2(n) in all
     for a power of two; an odd part is dense.
     """
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"dct needs a positive order, got {n!r}.")
-    return _product(_dct2_factors(int(n)), dtype)
+    return _product(_dct2_factors(_order(n, "dct")), dtype)
 
 
 def _dct2_factors(n: int) -> list[Any]:
@@ -145,6 +143,12 @@ def _product(factors: list[Any], dtype: DTypeLike) -> SparseProduct:
 
 
 def _log2(n: int, name: str) -> int:
-    if not isinstance(n, int | np.integer) or n < 1 or n & (n - 1):
+    if _order(n, name) & (n - 1):
         raise ValueError(f"{name} needs an order that is a power of two, got {n!r}.")
     return int(n).bit_length() - 1
+
+
+def _order(n: int, name: str) -> int:
+    if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+        raise ValueError(f"{name} needs an order that is a positive whole number, got {n!r}.")
+    return int(n)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,20 @@ from scipy.sparse.linalg import LinearOperator
 
 from quickmeans import _native
 from quickmeans.threads import resolve_threads
-from quickmeans.transform.checks import Factor, check_factors, check_real, check_rows, first_bad_position, working_dtype
+from quickmeans.transform.checks import (
+    Factor,
+    check_dense,
+    check_factors,
+    check_operand,
+    check_rows,
+    first_bad_position,
+    readable,
+    working_dtype,
+)
 
 Kernel = _native.Product32 | _native.Product64
 
+_NORMS_OVERFLOW = "The squared norms of the rows overflow; scale the factors"
 _LARGEST_TILE = 64  # rows that the kernel handles together
 _BLOCK = 256  # rows of V that are dense at a time when only their norms are wanted
 
@@ -30,9 +41,9 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     Parameters
     ----------
     factors : sequence of matrices
-        :math:`S_1, \dots, S_Q` from left to right: SciPy sparse matrices or arrays, dense arrays, or a mix. They are
-        copied. Each is kept as a CSR array, or as a dense array if more than half of it is non-zero; a dense factor
-        runs at the speed of a dense matrix product.
+        :math:`S_1, \dots, S_Q` from left to right: SciPy sparse matrices or arrays, dense arrays, other products, or a
+        mix. They are copied. Each is kept as a CSR array, or as a dense array if more than half of it is non-zero; a
+        dense factor runs at the speed of a dense matrix product.
 
     Attributes
     ----------
@@ -42,6 +53,10 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         float32 or float64: the factors' common type, never narrower than float32; float64 for integers.
     factors : tuple
         The factors as they are kept, read-only.
+    nnz : int
+        Non-zero coefficients of all factors.
+    macs : int
+        Multiply-adds per vector: the non-zeros of sparse factors, all entries of dense ones.
 
     Notes
     -----
@@ -51,7 +66,12 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     ``@`` treats NaN and infinities in its operand as arithmetic does. :meth:`nearest_row` and :meth:`nearest_rows`
     refuse them, naming the first one.
 
-    A row of the result depends on its row of X alone: neither the number of threads nor the other rows change a bit
+    X is copied only if the kernel cannot read it: foreign byte order, long double, or strides that are no multiple of
+    the item size. A pandas frame does not know ``frame @ V.T``; write ``V.apply(frame)``.
+
+    The product of two products, ``V @ W``, is a SparseProduct.
+
+    A row of a result depends on its row of X alone: neither the number of threads nor the other rows change a bit
     of it.
 
     Examples
@@ -60,7 +80,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     >>> from quickmeans import SparseProduct
     >>> V = SparseProduct([[[1, 0], [0, 2], [1, 1]], np.eye(2)])
     >>> V
-    SparseProduct(3 x 2, 2 factors, 6 non-zeros, 1.0x fewer than dense, float64)
+    SparseProduct(3 x 2, 2 factors, 6 non-zeros, compression 1.0x, float64)
     >>> V @ [3, 4]
     array([3., 8., 7.])
     >>> V.nearest_row([[0.9, 0.8], [0.1, 1.7]])
@@ -68,13 +88,15 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     """
 
     def __init__(self, factors: Iterable[Any]) -> None:
-        self._factors = check_factors(factors)
+        """See the class."""
+        self._factors = check_factors(_spliced(factors))
         super().__init__(self._factors[0].dtype, (self._factors[0].shape[0], self._factors[-1].shape[1]))
         self._kernels: dict[np.dtype[Any], Kernel] = {}
         self._offsets: dict[np.dtype[Any], NDArray[Any]] = {}
 
     @property
     def factors(self) -> tuple[Factor, ...]:
+        """The factors as they are kept, read-only."""
         return self._factors
 
     @property
@@ -90,7 +112,10 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     # ---- the product ----------------------------------------------------------------------------------------------
 
     def apply(self, X: ArrayLike, *, n_threads: int | None = None) -> NDArray[Any]:
-        """``X @ V.T`` for rows X, N x D; the result is N x K and row-major."""
+        """``X @ V.T`` for rows X, N x D; the result is N x K and row-major.
+
+        `n_threads` is the most threads to use; by default see :func:`quickmeans.threads.resolve_threads`.
+        """
         rows = check_rows(X, self.shape[1])
         dtype = self._dtype_with(rows)
         out = np.empty((rows.shape[0], self.shape[0]), dtype)
@@ -98,33 +123,36 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         return out
 
     def __matmul__(self, other: Any) -> Any:
-        if type(other) is np.ndarray and other.ndim == 1:
+        if type(other) is np.ndarray and other.dtype == self.dtype and other.shape == self.shape[1:]:
             return self._matvec(other)  # the shortest way: a microsecond counts here
-        return super().__matmul__(other)
+        return super().__matmul__(other) if isinstance(other, Number) else self.dot(other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return super().__rmatmul__(other) if isinstance(other, Number) else self._rdot(other)
 
     def dot(self, x: Any) -> Any:
         if isinstance(x, SparseProduct):
-            return SparseProduct(self._factors + x._factors)
-        if np.isscalar(x) or isinstance(x, LinearOperator):
+            return SparseProduct([self, x])
+        if isinstance(x, LinearOperator | Number):
             return super().dot(x)
-        x = np.asarray(x)
-        return self._matvec(x) if x.ndim == 1 else self._matmat(x)
+        operand = check_operand(x, self.shape[1], self.shape)
+        return self._matvec(operand) if operand.ndim == 1 else self._matmat(operand)
 
     def _rdot(self, x: Any) -> Any:
-        if np.isscalar(x) or isinstance(x, LinearOperator):
+        if isinstance(x, LinearOperator | Number):
             return super()._rdot(x)
-        x = np.asarray(x)
-        return self.T._matvec(x) if x.ndim == 1 else self.T.apply(x)
+        operand = check_operand(np.transpose(check_dense(x, "The operand")), self.shape[0], self.shape)
+        return self._transposed._matvec(operand) if operand.ndim == 1 else self._transposed.apply(operand.T)
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
-        if x.dtype != self.dtype or x.size != self.shape[1]:
+        if x.dtype != self.dtype:
             return self.apply(x.reshape(1, -1)).reshape(-1)
         out = np.empty(self.shape[0], self.dtype)
         self._own_kernel.apply_one(x.reshape(-1), out)
         return out
 
     def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
-        rows = check_rows(X.T, self.shape[1], "the operand's transpose")
+        rows = readable(X.T)
         out = np.empty((self.shape[0], rows.shape[0]), self._dtype_with(rows))
         self._kernel(out.dtype).apply(rows, out.T, _threads(rows, None))
         return out
@@ -166,11 +194,11 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         X : array of shape (N, D)
             Finite real numbers.
         bias : array of shape (K,), optional
-            Other values for b.
+            Other values for b: to compare the rows of X minus some mu, say, add <v_k, mu> to half the squared norms.
         return_distance : bool
             Also return the distances, or with `bias` the values of :math:`b_k - \langle v_k, x\rangle`. A distance is
             computed from :math:`\|x\|^2` and the product: its square is good to a few units of rounding of
-            :math:`\|x\|^2`.
+            :math:`\|x\|^2 + \|v_k\|^2`, so that a point on a row need not be at distance zero.
         n_threads : int, optional
             At most so many threads; by default see :func:`quickmeans.threads.resolve_threads`.
 
@@ -220,19 +248,18 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         if bias is not None:
             return labels, -scores
         squares = _squared_norms(rows)[:, None] - 2 * scores.astype(np.float64)
-        return labels, np.sqrt(np.maximum(squares, 0)).astype(dtype)
+        return labels, _finite(np.sqrt(np.maximum(squares, 0)), dtype, "The distances overflow; scale X")
 
     def _offset(self, bias: ArrayLike | None, dtype: np.dtype[Any]) -> NDArray[Any]:
         """-b, where b is the given bias or half the squared norms of the rows."""
         if bias is None:
             if dtype not in self._offsets:
-                self._offsets[dtype] = _finite(-self._squared_row_norms / 2, dtype, "The squared norms of the rows")
+                self._offsets[dtype] = _finite(-self._squared_row_norms / 2, dtype, _NORMS_OVERFLOW)
             return self._offsets[dtype]
-        values = np.asarray(bias)
-        check_real(values.dtype, "bias")
+        values = check_dense(bias, "bias")
         if values.shape != (self.shape[0],):
             raise ValueError(f"bias must have shape ({self.shape[0]},), one value per row, got {values.shape}.")
-        return _finite(-values.astype(np.float64), dtype, "The values of bias")
+        return _finite(-values.astype(np.float64), dtype, "bias must be finite")
 
     # ---- dense views ----------------------------------------------------------------------------------------------
 
@@ -245,7 +272,8 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
 
     def row_norms(self) -> NDArray[Any]:
         """The Euclidean norms of the rows of V, computed without forming V."""
-        return np.sqrt(self._squared_row_norms).astype(self.dtype)
+        squares = _finite(self._squared_row_norms, np.dtype(np.float64), _NORMS_OVERFLOW)
+        return np.asarray(np.sqrt(squares), self.dtype)
 
     @cached_property
     def _squared_row_norms(self) -> NDArray[np.float64]:
@@ -282,7 +310,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         return self._kernel(self.dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SparseProduct, (self._factors,)
+        return type(self), (self._factors,)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SparseProduct):
@@ -299,8 +327,15 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         q = len(self._factors)
         return (
             f"SparseProduct({K} x {D}, {q} factor{'s' * (q > 1)}, {self.nnz} non-zeros, "
-            f"{K * D / max(self.nnz, 1):.1f}x fewer than dense, {self.dtype})"
+            f"compression {K * D / max(self.nnz, 1):.1f}x, {self.dtype})"
         )
+
+
+def _spliced(factors: Any) -> Any:
+    """The factors, with products among them replaced by theirs."""
+    if not isinstance(factors, list | tuple) or not any(isinstance(S, SparseProduct) for S in factors):
+        return factors
+    return [S for F in factors for S in (F._factors if isinstance(F, SparseProduct) else [F])]
 
 
 def _packed(S: Factor, dtype: np.dtype[Any]) -> Any:
@@ -326,11 +361,15 @@ def _squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
     return norms
 
 
-def _finite(values: NDArray[np.float64], dtype: np.dtype[Any], name: str) -> NDArray[Any]:
+def _finite(values: NDArray[np.float64], dtype: np.dtype[Any], problem: str) -> NDArray[Any]:
+    """values in the given type, or an error that names the first one that does not fit."""
     with np.errstate(over="ignore"):
         converted = values.astype(dtype)
-    if not np.isfinite(converted).all():
-        raise ValueError(f"{name} must be finite in {dtype}.")
+    bad = np.argwhere(~np.isfinite(converted))
+    if len(bad):
+        where = ", ".join(map(str, bad[0]))
+        remedy = " or use float64" if dtype == np.float32 and np.isfinite(values).all() else ""
+        raise ValueError(f"{problem}{remedy} (the first one that is not finite in {dtype} has index {where}).")
     return converted
 
 
@@ -338,7 +377,8 @@ def _why_not_comparable(rows: NDArray[Any], first: int, dtype: np.dtype[Any]) ->
     """Why the kernel gave up among the rows that begin with `first`."""
     position = first_bad_position(rows[first : first + _LARGEST_TILE])
     if position is None:
-        return f"The products with rows of X from {first} on overflow {dtype}; scale X, or use float64."
+        remedy = "scale X or use float64" if dtype == np.float32 else "scale X"
+        return f"The products with rows of X from {first} on overflow {dtype}; {remedy}."
     i, j = first + position[0], position[1]
     return f"X holds {rows[i, j]} at row {i}, column {j}; nearest rows are defined for finite numbers only."
 
