@@ -1,0 +1,80 @@
+"""What a solver is given and what it returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quickmeans.transform.checks import check_dense
+from quickmeans.transform.product import SparseProduct
+
+Callback = Callable[[int, float], object]
+
+
+@dataclass(frozen=True)
+class Factorization:
+    r"""A product V close to a matrix U, and how the solver got there.
+
+    Attributes
+    ----------
+    product : SparseProduct
+        V.
+    history : array
+        The objective :math:`\sum_k n_k \|u_k - v_k\|^2` at the start and after every sweep; it never rises.
+    relative_error : float
+        :math:`\|N^{1/2} (U - V)\|_F / \|N^{1/2} U\|_F`, and 0 if U is zero.
+    converged : bool
+        Whether the solver stopped because the objective no longer fell, and not because its sweeps were used up.
+    """
+
+    product: SparseProduct
+    history: NDArray[np.float64]
+    relative_error: float
+    converged: bool
+
+    @property
+    def n_iter(self) -> int:
+        """The number of sweeps."""
+        return len(self.history) - 1
+
+
+def check_matrix(U: ArrayLike) -> NDArray[np.float64]:
+    """U as a finite 2-D float64 array."""
+    matrix = check_dense(U, "U")
+    if matrix.ndim != 2 or min(matrix.shape) == 0:
+        raise ValueError(f"U must be a matrix with at least one row and one column, got shape {matrix.shape}.")
+    matrix = matrix.astype(np.float64)
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        raise ValueError(f"U holds {matrix[tuple(bad[0])]} at row {bad[0, 0]}, column {bad[0, 1]}; it must be finite.")
+    return matrix
+
+
+def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """One non-negative weight per row, ones by default; a zero counts for almost nothing, so that no row is forgotten."""
+    if weights is None:
+        return np.ones(n_rows)
+    values = check_dense(weights, "weights").astype(np.float64)
+    if values.shape != (n_rows,):
+        raise ValueError(f"weights must have shape ({n_rows},), one per row of U, got {values.shape}.")
+    if not (np.isfinite(values) & (values >= 0)).all() or not values.any():
+        raise ValueError("weights must be finite, not negative, and not all zero.")
+    return np.maximum(values, 1e-12 * values.max())
+
+
+def result_dtype(U: Any) -> np.dtype[Any]:
+    """float32 for a matrix of float32 or less, else float64."""
+    dtype = np.asarray(U).dtype
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+
+
+def check_positive(name: str, value: Any, *, whole: bool = False, zero: bool = False) -> None:
+    """Refuse what is not a positive number (or zero where that is allowed)."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    what = "whole number" if whole else "number"
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a {what}, got {value!r}.")
+    if not (value > 0 or (zero and value == 0)) or not np.isfinite(value):
+        raise ValueError(f"{name} must be a {what} {'not below' if zero else 'above'} zero, got {value!r}.")

@@ -1,0 +1,25 @@
+"""The varimax rotation: the same subspace, in a basis with as many small entries as possible."""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+
+def varimax(V: NDArray[Any], max_iter: int = 10, tol: float = 1e-4) -> NDArray[np.float64]:
+    r"""Rotate the columns of V so that their squared entries vary most.
+
+    Maximises :math:`\sum_{ij} L_{ij}^4 - \sum_j (\sum_i L_{ij}^2)^2 / n` over :math:`L = V R`, R orthogonal: in every step R is the
+    polar factor of the gradient. A few steps do most of the work.
+    """
+    n = len(V)
+    L, last = V, 0.0
+    for _ in range(max_iter):
+        gradient = V.T @ (L**3 - L * (np.square(L).sum(axis=0) / n))
+        left, singular_values, right = scipy.linalg.svd(gradient, check_finite=False)
+        L = V @ (left @ right)
+        if singular_values.sum() < last * (1 + tol):
+            break
+        last = singular_values.sum()
+    return np.ascontiguousarray(L)
