@@ -62,15 +62,16 @@ RowsView view_of(const AnyArray& x, std::int64_t n_columns) {
 template <class T>
 FactorSource<T> source_of(nb::handle factor) {
     if (!nb::isinstance<nb::tuple>(factor)) {
-        const auto dense = nb::cast<Matrix<T>>(factor);
+        const auto dense = nb::cast<Matrix<T>>(factor, false);
         return {std::int64_t(dense.shape(0)), std::int64_t(dense.shape(1)), nullptr, nullptr, dense.data()};
     }
     const nb::tuple parts = nb::borrow<nb::tuple>(factor);
     require(parts.size() == 4, "a sparse factor has four parts");
     const auto n_columns = nb::cast<std::int64_t>(parts[0]);
-    const auto indptr = nb::cast<Vector<std::int64_t>>(parts[1]);
-    const auto indices = nb::cast<Vector<std::int32_t>>(parts[2]);
-    const auto values = nb::cast<Vector<T>>(parts[3]);
+    const auto indptr = nb::cast<Vector<std::int64_t>>(parts[1], false);
+    const auto indices = nb::cast<Vector<std::int32_t>>(parts[2], false);
+    const auto values = nb::cast<Vector<T>>(parts[3], false);
+    require(n_columns > 0 && n_columns < (std::int64_t(1) << 31), "number of columns out of range");
     require(indptr.size() > 0 && indptr.data()[0] == 0 && indices.size() == values.size() &&
                 indptr.data()[indptr.size() - 1] == std::int64_t(values.size()),
             "inconsistent sparse factor");
@@ -160,7 +161,7 @@ void bind(nb::module_& m, const char* name) {
                 job.score_column_step = out.stride(1);
                 run(self, job, n_threads);
             },
-            "x"_a, "out"_a, "n_threads"_a)
+            "x"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a)
         .def(
             "apply_one",
             [](const Product<T>& self, const AnyArray& x,
@@ -179,7 +180,7 @@ void bind(nb::module_& m, const char* name) {
                 job.score_column_step = 1;
                 run(self, job, 1);
             },
-            "x"_a, "out"_a)
+            "x"_a.noconvert(), "out"_a.noconvert())
         .def(
             "nearest",
             [](const Product<T>& self, const AnyArray& x, Vector<T> offset, Labels labels, Scores scores,
@@ -198,7 +199,7 @@ void bind(nb::module_& m, const char* name) {
                 job.n_best = std::int64_t(labels.shape(1));
                 return run(self, job, n_threads);
             },
-            "x"_a, "offset"_a, "labels"_a, "scores"_a, "n_threads"_a)
+            "x"_a.noconvert(), "offset"_a.noconvert(), "labels"_a.noconvert(), "scores"_a.noconvert(), "n_threads"_a)
         .def_prop_ro("isa", &Product<T>::isa);
 }
 
@@ -208,8 +209,9 @@ void bind(nb::module_& m, const char* name) {
 NB_MODULE(_native, m) {
     m.doc() = "The native kernel of quickmeans: see quickmeans.transform.SparseProduct.";
     m.def("instruction_sets", &quickmeans::instruction_sets);
-    m.def("fit_supports", &quickmeans::fit_supports, "gram"_a, "targets"_a, "weights"_a, "drop"_a, "support"_a,
-          "values"_a, "prices"_a, "n_threads"_a, "isa"_a = "");
+    m.def("fit_supports", &quickmeans::fit_supports, "gram"_a.noconvert(), "targets"_a.noconvert(),
+          "weights"_a.noconvert(), "drop"_a.noconvert(), "support"_a.noconvert(), "values"_a.noconvert(),
+          "prices"_a.noconvert(), "n_threads"_a, "isa"_a = "");
     quickmeans::bind<float>(m, "Product32");
     quickmeans::bind<double>(m, "Product64");
 }

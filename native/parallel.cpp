@@ -4,7 +4,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -30,12 +29,11 @@ void for_each_chunk(std::int64_t n_chunks, int n_threads, const std::function<bo
         }
     };
     std::vector<std::thread> threads;
-    for (int i = 1; i < n_threads; ++i) {
-        try {
-            threads.emplace_back(drive, i);
-        } catch (const std::system_error&) {
-            break;  // no more threads to be had: those that run share the work
-        }
+    try {
+        threads.reserve(std::size_t(n_threads));
+        for (int i = 1; i < n_threads; ++i) threads.emplace_back(drive, i);
+    } catch (...) {
+        // No more threads to be had: those that run share the work.
     }
     drive(0);
     for (std::thread& thread : threads) thread.join();

@@ -4,12 +4,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <new>
 #include <numeric>
 
 #include "dispatch.hpp"
 #include "parallel.hpp"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace quickmeans {
 
@@ -49,6 +55,17 @@ class Scratch {
             at += padded(sizes[i] * std::int64_t(sizeof(T)));
         }
         view.heap_labels = reinterpret_cast<std::int64_t*>(at);
+#if defined(__SANITIZE_ADDRESS__)
+        for (int i = 0; i < 5; ++i)  // the gaps between the parts
+            ASAN_POISON_MEMORY_REGION(*parts[i] + sizes[i], padded(sizes[i] * sizeof(T)) - sizes[i] * sizeof(T));
+        bytes_ = std::size_t(bytes + labels);
+#endif
+    }
+    Scratch(Scratch&&) = default;
+    ~Scratch() {
+#if defined(__SANITIZE_ADDRESS__)
+        if (memory_) ASAN_UNPOISON_MEMORY_REGION(memory_.get(), bytes_);
+#endif
     }
     Workspace<T> view;
 
@@ -59,6 +76,9 @@ class Scratch {
     };
     static std::int64_t padded(std::int64_t bytes) { return (bytes + 127) / 64 * 64; }
     std::unique_ptr<char, Free> memory_;
+#if defined(__SANITIZE_ADDRESS__)
+    std::size_t bytes_;
+#endif
 };
 
 }  // namespace
@@ -100,9 +120,11 @@ void Factor<T>::add_slice(const FactorSource<T>& source, const std::int32_t* row
     lane_values_.resize(lane_values_.size() + std::size_t(lane_size));
     if (!slice.dense) lane_columns_.resize(lane_values_.size(), std::uint32_t(n_columns_));
     for (int i = 0; i < n; ++i) {
+        double row_sum = 0;
         for (std::int64_t l = 0; l < slice.length[i]; ++l) {
             const std::uint32_t column = source.column(rows[i], l);
             const T value = source.value(rows[i], l);
+            row_sum += std::abs(double(value));
             const std::size_t lane = std::size_t(slice.lane_begin + (slice.dense ? column : l) * kSliceRows + i);
             lane_values_[lane] = value;
             if (slice.dense) continue;
@@ -110,6 +132,7 @@ void Factor<T>::add_slice(const FactorSource<T>& source, const std::int32_t* row
             columns_.push_back(column);
             values_.push_back(value);
         }
+        largest_row_sum_ = std::max(largest_row_sum_, row_sum);
     }
     slices_.push_back(slice);
     macs_ += slice.dense ? n * n_columns_ : entries;
@@ -129,6 +152,7 @@ Product<T>::Product(const std::vector<FactorSource<T>>& factors, const std::stri
         std::int64_t& width = q % 2 ? back_ : front_;
         width = std::max(width, factors_[q].n_columns());
         macs_ += factors_[q].macs();
+        growth_ *= std::max(factors_[q].largest_row_sum(), 1.0);
         views_.push_back(factors_[q].view());
     }
 }
@@ -147,6 +171,11 @@ template <class T>
 std::int64_t Product<T>::run(Job<T> job, int n_threads, const std::function<void()>& poll) const {
     job.factors = views_.data();
     job.n_factors = std::int64_t(views_.size());
+    double largest_offset = 0;
+    for (std::int64_t k = 0; job.offset && k < n_rows(); ++k)
+        largest_offset = std::max(largest_offset, std::abs(double(job.offset[k])));
+    const double most = double(std::numeric_limits<T>::max());
+    job.limit = T(std::max(0.0, std::min(most, (most / 4 - largest_offset) / growth_)));
     return job.rows.n_rows <= kFewRows ? run_rows(job) : run_tiles(job, n_threads, poll);
 }
 

@@ -36,12 +36,14 @@ class Factor {
     std::int64_t n_rows() const { return n_rows_; }
     std::int64_t n_columns() const { return n_columns_; }
     std::int64_t macs() const { return macs_; }
+    double largest_row_sum() const { return largest_row_sum_; }  // of absolute values
 
   private:
     void add_slice(const FactorSource<T>& source, const std::int32_t* rows, int n);
     std::int64_t n_rows_;
     std::int64_t n_columns_;
     std::int64_t macs_ = 0;
+    double largest_row_sum_ = 0;
     std::vector<Slice> slices_;
     std::vector<std::int64_t> windows_;
     std::vector<std::uint32_t> columns_, lane_columns_;
@@ -54,9 +56,9 @@ class Product {
     // `factors` from left to right, S_1 first; `isa` is empty for the best the machine has.
     Product(const std::vector<FactorSource<T>>& factors, const std::string& isa);
 
-    // Run the job (its factors are filled in here). Returns -1, or the first of the rows among which one could not be
-    // compared: it held a NaN or an infinity, or its products overflowed. `poll` is called now and then on the calling
-    // thread; what it throws stops the work and is passed on.
+    // Run the job (its factors and limit are filled in here). Returns -1, or the first of the rows among which one
+    // could not be compared: it held a NaN or an infinity, or numbers so large that products might overflow. `poll` is
+    // called now and then on the calling thread; what it throws stops the work and is passed on.
     std::int64_t run(Job<T> job, int n_threads, const std::function<void()>& poll) const;
 
     std::int64_t n_rows() const { return factors_.back().n_rows(); }
@@ -72,6 +74,7 @@ class Product {
     const Kernels<T>* kernels_;
     std::int64_t front_ = 0, back_ = 0;  // widest tiles on either side of the walk
     std::int64_t macs_ = 0;
+    double growth_ = 1;  // no product exceeds the largest |x| by more than this factor
 };
 
 }  // namespace quickmeans

@@ -124,7 +124,11 @@ def test_same_bits_for_any_threads_and_any_company(isa, chain, rng, dtype):
         np.testing.assert_array_equal(V.nearest_row(X, n_threads=n_threads), labels[:, 0])
     for start, stop in ((0, 1), (5, 7), (100, 117), (1, 3000)):
         np.testing.assert_array_equal(V.apply(X[start:stop]), Y[start:stop])
-        np.testing.assert_array_equal(V.nearest_rows(X[start:stop], 5), labels[start:stop])
+        again = V.nearest_rows(X[start:stop], 5, return_distance=True)
+        np.testing.assert_array_equal(again[0], labels[start:stop])
+        assert again[1].tobytes() == gaps[start:stop].tobytes()
+    again = V.nearest_rows(np.asfortranarray(X), 5, return_distance=True)
+    assert again[1].tobytes() == gaps.tobytes()
     np.testing.assert_array_equal(V @ X[9], Y[9])
 
 
@@ -188,9 +192,36 @@ def test_overflow_is_an_error_and_not_a_label(isa, n):
     V = SparseProduct([np.float32([[1e18, 1e18], [1e18, -1e18]])])
     X = np.full((n, 2), 3e38, np.float32)
     for m in (1, 2):
-        with pytest.raises(ValueError, match="overflow float32"):
+        with pytest.raises(ValueError, match="may overflow float32; scale X or use float64"):
             V.nearest_rows(X, m)
     assert (V.nearest_row(X.astype(np.float64)) == 0).all()
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_overflow_on_the_way_to_a_loser_is_an_error_too(isa, n):
+    """In float32 the first row overflows to NaN and would lose; in float64 it wins."""
+    V = SparseProduct([np.float32([[-10, 10, 1], [0, 0, 0.5]])])
+    X = np.tile(np.float32([1e38, 1e38, 5]), (n, 1))
+    with pytest.raises(ValueError, match="may overflow float32"):
+        V.nearest_row(X, bias=np.zeros(2))
+    assert (V.nearest_row(X.astype(np.float64), bias=np.zeros(2)) == 0).all()
+
+
+@pytest.mark.parametrize(("K", "D"), [(20, 300), (160, 40), (33, 129)])
+def test_dense_factors_of_several_blocks(isa, rng, K, D):
+    U = rng.integers(-3, 4, (K, D)).astype(np.float32)
+    X = rng.integers(-3, 4, (70, D)).astype(np.float32)
+    V = SparseProduct([U])
+    for rows in (X, X[:1]):
+        np.testing.assert_array_equal(rows @ V.T, rows @ U.T)
+        np.testing.assert_array_equal(V.nearest_rows(rows, 3), reference.nearest_rows(rows, U, 3))
+
+
+def test_bias_of_a_single_row_meets_its_own_sum(isa, rng):
+    """Rows of equal length stand side by side in the kernel; each must begin with its own bias."""
+    V = SparseProduct([sp.csr_array(np.kron(np.eye(48, dtype=np.float32), [[1, 0, 0]]))])
+    bias = rng.permutation(48)
+    assert V.nearest_row(np.zeros((1, 144), np.float32), bias=bias) == bias.argmin()
 
 
 def test_forced_instruction_set_is_used(isa, chain):
@@ -231,3 +262,7 @@ def test_the_binding_refuses_arrays_that_do_not_fit():
         kernel.nearest(X, np.zeros(2, "f4"), np.empty((4, 3), "i8"), np.empty((4, 3), "f4"), 1)
     with pytest.raises(ValueError, match="does not fit"):
         kernel.apply_one(np.ones(2, np.float32), np.empty(2, np.float32))
+    with pytest.raises(TypeError):
+        kernel.apply(X, np.empty((4, 2), np.float64), 1)
+    with pytest.raises((RuntimeError, TypeError)):
+        _native.Product32([np.ones((2, 3), np.float64)])

@@ -44,10 +44,23 @@ def test_factors_are_copied_read_only_and_canonical(rng):
     assert sp.issparse(eye), "a dense array of zeros is kept sparse"
     with pytest.raises(ValueError, match="read-only"):
         S.data[0] = 1
+    for part in (S.indices, S.indptr):
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = 1
+    S.data = S.data * 7
+    np.testing.assert_array_equal(V.toarray(), [[0, 0, 3], [3, 0, 0]])
+    duplicates = sp.csr_array(([1.0, 2.0, 4.0], [0, 0, 1], [0, 3]), shape=(1, 2))
+    np.testing.assert_array_equal(SparseProduct([duplicates]).toarray(), [[3, 4]])
+    mine = np.ones((2, 2))
+    theirs = SparseProduct([mine])
+    mine[0, 0] = 5
+    np.testing.assert_array_equal(theirs.toarray(), np.ones((2, 2)))
     dense = SparseProduct([sp.csr_array(rng.standard_normal((4, 4)))]).factors[0]
     assert isinstance(dense, np.ndarray), "a sparse matrix without zeros is kept dense"
     with pytest.raises(ValueError, match="read-only"):
         dense[0, 0] = 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        dense.flags.writeable = True
 
 
 @pytest.mark.parametrize(
@@ -114,6 +127,28 @@ def test_row_norms_and_toarray_across_blocks(chain):
     assert V.row_norms().dtype == np.float32
 
 
+def test_norms_follow_the_working_type(rng):
+    """With float64 rows a float32 product is compared in float64 throughout."""
+    factors = [rng.standard_normal((4, 30)).astype(np.float32), rng.standard_normal((30, 200)).astype(np.float32)]
+    V, U = SparseProduct(factors), reference.product(factors)
+    X = np.stack([(U[0] + U[1]) / 2 + sign * 3e-9 * (U[0] - U[1]) for sign in (1, -1)])
+    np.testing.assert_array_equal(V.nearest_row(X), [0, 1])
+    assert V.nearest_row(U, return_distance=True)[1].max() < 1e-5
+
+
+def test_distances_of_many_rows(chain, rng):
+    V = SparseProduct(chain(20, 10, 30))
+    X = rng.standard_normal((2500, 30)).astype(np.float32)
+    labels, gaps = V.nearest_row(X, return_distance=True)
+    np.testing.assert_allclose(gaps, np.linalg.norm(X - V.toarray()[labels], axis=1), rtol=1e-5)
+    assert np.isfinite(V.nearest_row(V.toarray() * np.float32(1), return_distance=True)[1]).all()
+
+
+def test_bias_keeps_its_digits():
+    V = SparseProduct([np.zeros((2, 3))])
+    assert V.nearest_row(np.ones((1, 3)), bias=[1.0, 1 - 1e-12]) == 1
+
+
 def test_bias_replaces_the_norms(chain, rng):
     V = SparseProduct(chain(50, 20, 30, dtype=np.float64))
     X, b = rng.standard_normal((20, 30)), rng.standard_normal(50)
@@ -141,6 +176,12 @@ def test_pickle_copy_equality_hash(chain):
     assert SparseProduct(chain(9, 8, 7)) != V
     assert SparseProduct([f.astype(np.float64) for f in factors]) != V
     assert SparseProduct(factors[:1]) != V
+    a, b, c = (
+        SparseProduct([sp.csr_array(M)])
+        for M in ([[1, 0, 0], [0, 1, 0]], [[1, 0, 0], [0, 0, 1]], [[1, 1, 0], [0, 0, 0]])
+    )
+    assert len({a, b, c}) == 3
+    assert SparseProduct([[[1, 2]]]) != SparseProduct([[[1, 3]]])
     assert V != "V"
     assert len(pickle.dumps(V)) < 40 * V.nnz + 2000, "caches are not pickled"
 

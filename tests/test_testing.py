@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from quickmeans.testing import check_adjoint
+from quickmeans.testing import check_adjoint, check_descent
 
 
 def test_a_matrix_passes(rng):
@@ -20,3 +20,10 @@ def test_a_wrong_adjoint_is_found(rng):
 def test_nan_is_not_an_adjoint():
     with pytest.raises(AssertionError, match="is not the adjoint"):
         check_adjoint(aslinearoperator(np.full((2, 2), np.nan)))
+
+
+def test_descent():
+    check_descent([3, 2, 2, 0])
+    for bad in ([1, 2], [1, np.nan], [1, -1]):
+        with pytest.raises(AssertionError, match="objective"):
+            check_descent(bad)

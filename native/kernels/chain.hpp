@@ -71,25 +71,23 @@ void finish_largest_few(const Job<T>& job, const T* in, const Range& rows, const
 
 template <class T, int N>
 bool tile_of(const Job<T>& job, const Range& rows, const Workspace<T>& w) {
-    const bool finite = load_tile(job.rows, rows.first, rows.count, w.front, N * kWidth<T>, w.staging);
-    if (job.labels && !finite) return false;
+    const bool fine = load_tile(job.rows, rows.first, rows.count, w.front, N * kWidth<T>, w.staging, job.limit);
+    if (job.labels && !fine) return false;
     const T* in = walk<T, N>(job, w);
-    if (!job.labels) {
+    if (!job.labels)
         finish_scores<T, N>(job, in, rows, w);
-        return true;
-    }
-    if (job.n_best == 1)
+    else if (job.n_best == 1)
         finish_largest<T, N>(job, in, rows);
     else
         finish_largest_few<T, N>(job, in, rows, w);
-    return is_finite(job.best + rows.first * job.n_best, rows.count * job.n_best);
+    return true;
 }
 
 // One row, no tile: scores into the window, then what the job asks for.
 template <class T>
 bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
     const T* x = load_row(job.rows, index, w.front);
-    if (job.labels && !is_finite(x, job.rows.n_columns)) return false;
+    if (job.labels && !is_within(x, job.rows.n_columns, job.limit)) return false;
     T* out = w.back;
     for (std::int64_t q = 0; q < job.n_factors; ++q) {
         const bool last = q + 1 == job.n_factors;
@@ -115,7 +113,7 @@ bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
         for (std::int64_t k = 0; k < n; ++k) heap.offer(w.window[k], k);
         heap.sort();
     }
-    return is_finite(heap.scores, job.n_best);
+    return true;
 }
 
 template <class T>

@@ -15,17 +15,17 @@ const T* load_row(const RowsView& x, std::int64_t index, T* buffer) {
 }
 
 template <class T>
-bool is_finite(const T* x, std::int64_t n) {
+bool is_within(const T* x, std::int64_t n, T limit) {
     constexpr int W = kWidth<T>;
-    FiniteCheck<T> check;
+    RangeCheck<T> check;
     std::int64_t i = 0;
     for (; i + W <= n; i += W) check.see(0, load(x + i));
-    T rest = 0;
-    for (; i < n; ++i) rest += x[i] * T(0);
-    return check.passed() && rest == T(0);
+    bool fine = check.within(limit);
+    for (; i < n; ++i) fine &= x[i] >= -limit && x[i] <= limit;
+    return fine;
 }
 
-// The lowest index of the largest of n numbers; NaN is never the largest.
+// The lowest index of the largest of n finite numbers.
 template <class T>
 std::int64_t first_largest(const T* x, std::int64_t n) {
     constexpr int W = kWidth<T>;
@@ -81,7 +81,7 @@ struct SliceSums {
 template <class T>
 inline void add_entries(const FactorView<T>& s, const Slice& slice, std::int32_t from, std::int32_t to, const T* x,
                         SliceSums<T>& sums) {
-    for (std::int64_t at = slice.lane_begin + from * kSliceRows; from < to; ++from, at += kSliceRows)
+    for (std::int64_t at = slice.lane_begin + std::int64_t(from) * kSliceRows; from < to; ++from, at += kSliceRows)
         sums.add_gathered(s.lane_values + at, x, s.lane_columns + at);
 }
 

@@ -52,23 +52,28 @@ Convert<T> converter(Scalar scalar) {
 template <class T>
 constexpr Scalar kScalarOf = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64;
 
-// Sums of 0 * x: zero until a NaN or an infinity comes by. Several sums, so that none waits for the last.
+// Whether all numbers seen lie in [-limit, limit]. Sums of 0 * x stay zero until a NaN or an infinity comes by; there
+// are several, so that none waits for the last.
 template <class T>
-struct FiniteCheck {
-    Vec<T> sum[4] = {};
-    void see(int i, Vec<T> v) { sum[i % 4] += v * T(0); }
-    bool passed() const {
+struct RangeCheck {
+    Vec<T> sum[4] = {}, low = {}, high = {};
+    void see(int i, Vec<T> v) {
+        sum[i % 4] += v * T(0);
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    bool within(T limit) const {
         const Vec<T> all = sum[0] + sum[1] + (sum[2] + sum[3]);
-        bool finite = true;
-        for (int i = 0; i < kWidth<T>; ++i) finite &= all[i] == T(0);
-        return finite;
+        bool fine = true;
+        for (int i = 0; i < kWidth<T>; ++i) fine &= all[i] == T(0) && low[i] >= -limit && high[i] <= limit;
+        return fine;
     }
 };
 
 // Transpose W rows x W columns into the tile: tile[column][lane..lane + W).
 template <class T>
 inline void transpose_in(const char* const* row, std::int64_t column, T* tile, int lanes, int n_columns,
-                         FiniteCheck<T>& check) {
+                         RangeCheck<T>& check) {
     constexpr int W = kWidth<T>;
     Vec<T> m[W];
     for (int i = 0; i < W; ++i) __builtin_memcpy(&m[i], row[i] + column * std::int64_t(sizeof(T)), sizeof m[i]);
@@ -82,13 +87,13 @@ inline void transpose_in(const char* const* row, std::int64_t column, T* tile, i
 
 // Rows whose elements lie close together. Lanes past the last row repeat it.
 template <class T>
-bool load_by_row(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T* staging) {
+bool load_by_row(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T* staging, T limit) {
     constexpr int W = kWidth<T>;
     const bool direct =
         x.scalar == kScalarOf<T> && x.column_stride == std::int64_t(sizeof(T));  // else by way of staging
     const Convert<T> to_staging = converter<T>(x.scalar);
     const std::int64_t whole = direct ? x.n_columns / W * W : 0;
-    FiniteCheck<T> check;
+    RangeCheck<T> check;
     for (int lane = 0; lane < lanes; lane += W) {
         const char *source[W], *staged[W];
         for (int i = 0; i < W; ++i) {
@@ -108,30 +113,31 @@ bool load_by_row(const RowsView& x, std::int64_t first, std::int64_t count, T* t
                 transpose_in(staged, k, tile + (j + k) * lanes + lane, lanes, int(n - k < W ? n - k : W), check);
         }
     }
-    return check.passed();
+    return check.within(limit);
 }
 
 // Columns whose elements lie close together: nothing to transpose.
 template <class T>
-bool load_by_column(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes) {
+bool load_by_column(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T limit) {
     const Convert<T> to_tile = converter<T>(x.scalar);
-    FiniteCheck<T> check;
+    RangeCheck<T> check;
     for (std::int64_t j = 0; j < x.n_columns; ++j) {
         T* to = tile + j * lanes;
         to_tile(x.data + first * x.row_stride + j * x.column_stride, x.row_stride, to, count);
         for (std::int64_t i = count; i < lanes; ++i) to[i] = to[count - 1];
         for (int i = 0; i < lanes; i += kWidth<T>) check.see(i / kWidth<T>, load(to + i));
     }
-    return check.passed();
+    return check.within(limit);
 }
 
 inline std::int64_t magnitude(std::int64_t x) { return x < 0 ? -x : x; }
 
-// tile[j * lanes + i] = x[first + i, j]; false if a NaN or an infinity is among them.
+// tile[j * lanes + i] = x[first + i, j]; false if one of them is not in [-limit, limit].
 template <class T>
-bool load_tile(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T* staging) {
-    if (magnitude(x.row_stride) < magnitude(x.column_stride)) return load_by_column(x, first, count, tile, lanes);
-    return load_by_row(x, first, count, tile, lanes, staging);
+bool load_tile(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T* staging, T limit) {
+    if (magnitude(x.row_stride) < magnitude(x.column_stride))
+        return load_by_column(x, first, count, tile, lanes, limit);
+    return load_by_row(x, first, count, tile, lanes, staging, limit);
 }
 
 // The way back: scores[i * row_step + k * column_step] = tile[k * lanes + i].

@@ -58,12 +58,14 @@ struct RowsView {
 // A job: what to do with S_1 ... S_Q x for every row x.
 //   scores != null                          store the products, scores[row * row_step + k * column_step]
 //   labels != null                          keep the n_best largest products, best first, ties to the lower index
-// `offset` (or null) is added to the products before they are compared.
+// `offset` (or null) is added to the products before they are compared. Rows to be compared must lie in [-limit,
+// limit].
 template <class T>
 struct Job {
     const FactorView<T>* factors;  // in the order of application: S_Q first
     std::int64_t n_factors;
     const T* offset;
+    T limit;
     RowsView rows;
     T* scores;
     std::int64_t score_row_step;
@@ -105,7 +107,7 @@ struct Workspace {
 constexpr int kStagingColumns = 64;
 
 // What one instruction set offers. `lanes` is the number of rows in a tile; the row range never exceeds it.
-// Each returns false if rows that must be compared hold a NaN or an infinity, or their products do.
+// Each returns false if rows that must be compared are not within the job's limit; NaN is not.
 template <class T>
 struct Kernels {
     const char* name;

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_adjoint"]
+__all__ = ["check_adjoint", "check_descent", "check_projection"]
 
 
 def check_adjoint(op: Any, *, rtol: float | None = None, n_trials: int = 5, random_state: int = 0) -> None:
@@ -15,7 +15,8 @@ def check_adjoint(op: Any, *, rtol: float | None = None, n_trials: int = 5, rand
     op : LinearOperator
         A real linear operator with ``shape``, ``dtype``, ``@`` and ``T``.
     rtol : float, optional
-        The difference allowed, as a share of :math:`\|V x\| \|y\|`; by default 100 units of rounding of its dtype.
+        The difference allowed, as a share of the larger of :math:`\|V x\| \|y\|` and :math:`\|x\| \|V' y\|`; by default
+        100 units of rounding of its dtype.
     n_trials : int
         How many pairs of random vectors to try.
     random_state : int
@@ -27,12 +28,73 @@ def check_adjoint(op: Any, *, rtol: float | None = None, n_trials: int = 5, rand
         If the two sides differ by more, with both in the message.
     """
     rng = np.random.default_rng(random_state)
-    rtol = 100 * float(np.finfo(op.dtype).eps) if rtol is None else rtol
+    dtype = np.result_type(op.dtype, np.float32)
+    rtol = 100 * float(np.finfo(dtype).eps) if rtol is None else rtol
     for _ in range(n_trials):
-        x = rng.standard_normal(op.shape[1]).astype(op.dtype)
-        y = rng.standard_normal(op.shape[0]).astype(op.dtype)
-        Vx = (op @ x).astype(np.float64)
-        left, right = float(Vx @ y), float(x @ (op.T @ y).astype(np.float64))
-        scale = float(np.linalg.norm(Vx) * np.linalg.norm(y))
+        x, y = (rng.standard_normal(n).astype(dtype) for n in (op.shape[1], op.shape[0]))
+        Vx, Vty = (op @ x).astype(np.float64), (op.T @ y).astype(np.float64)
+        left, right = float(Vx @ y), float(x @ Vty)
+        scale = max(np.linalg.norm(Vx) * np.linalg.norm(y), np.linalg.norm(x) * np.linalg.norm(Vty))
         if not abs(left - right) <= rtol * scale:
             raise AssertionError(f"<Vx, y> = {left!r}, but <x, V'y> = {right!r}: op.T is not the adjoint of op.")
+
+
+def check_descent(history: Any, *, rtol: float = 1e-9) -> None:
+    """Check that an objective never rises.
+
+    Parameters
+    ----------
+    history : sequence of float
+        Its values, one after the other.
+    rtol : float
+        The rise allowed for rounding, as a share of the first value.
+
+    Raises
+    ------
+    AssertionError
+        If a value is not a number, is negative, or exceeds the one before, with its place in the message.
+    """
+    values = np.asarray(history, np.float64)
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise AssertionError(f"The objective must be finite and not negative, got {values}.")
+    rises = np.flatnonzero(np.diff(values) > rtol * values[0])
+    if rises.size:
+        i = int(rises[0])
+        raise AssertionError(f"The objective rises from {values[i]!r} to {values[i + 1]!r} in step {i + 1}.")
+
+
+def check_projection(
+    projection: Any, M: Any, *, exact: bool = True, n_trials: int = 200, random_state: int = 0
+) -> None:
+    """Check that ``projection.project`` projects: repeating it changes nothing, and no point of the set is nearer.
+
+    Parameters
+    ----------
+    projection : Projection
+        An object with a ``project`` method.
+    M : array
+        The matrix to project.
+    exact : bool
+        Whether the projection claims to find the nearest point; if not, only the repetition is checked.
+    n_trials : int
+        How many points of the set to try: projections of random matrices, and of M with noise.
+    random_state : int
+        Seed of those.
+
+    Raises
+    ------
+    AssertionError
+        If the projection moves its own result, or if another point of the set is nearer to M.
+    """
+    rng = np.random.default_rng(random_state)
+    nearest = projection.project(M)
+    if not np.allclose(projection.project(nearest), nearest, rtol=1e-12, atol=0):
+        raise AssertionError("Projecting a second time changes the result.")
+    distance = np.linalg.norm(M - nearest)
+    for i in range(n_trials if exact else 0):
+        noise = rng.standard_normal(M.shape)
+        other = projection.project(noise if i % 2 else M + rng.uniform(0, 1) * noise)
+        if np.linalg.norm(M - other) < distance * (1 - 1e-12):
+            raise AssertionError(
+                f"A point of the set is at {np.linalg.norm(M - other)!r}, the projection at {distance!r}."
+            )

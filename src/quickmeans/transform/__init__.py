@@ -1,6 +1,9 @@
-"""The fast transform: matrices that are products of sparse factors."""
+"""The fast transform: matrices that are products of sparse factors, fixed or learned."""
 
+from quickmeans.transform.als import sparse_als
+from quickmeans.transform.factorization import Factorization
 from quickmeans.transform.fixed import dct, haar, hadamard
+from quickmeans.transform.palm import palm4msa
 from quickmeans.transform.product import SparseProduct
 
-__all__ = ["SparseProduct", "dct", "haar", "hadamard"]
+__all__ = ["Factorization", "SparseProduct", "dct", "haar", "hadamard", "palm4msa", "sparse_als"]

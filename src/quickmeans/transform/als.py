@@ -6,10 +6,10 @@ C is K x r, W is r x D. On fixed supports every row of C and every column of W i
 
 with the Gram matrices :math:`W W'` and :math:`C' N C`; solving them in turn never raises the objective
 :math:`\sum_k n_k \|u_k - c_k W\|^2`. The supports are chosen by price: taking an entry away raises the objective by
-:math:`n_k c_i^2 / B_{ii}` with B the inverse of the Gram matrix on its support (the optimal brain surgeon), and letting
-one in lowers it by about :math:`g_i^2 / G_{ii}` with g its gradient. Entries of C and W have the same currency, so they are
-ranked together: first the dense rotated singular vectors are pruned down to the budget, then, round after round, the most
-promising entries come in, the cheapest go, and the exchange stands if the objective has fallen.
+:math:`n_k c_i^2 / B_{ii}` with B the inverse of the Gram matrix on its support (the optimal brain surgeon), and
+letting one in lowers it by about :math:`g_i^2 / G_{ii}` with g its gradient. Entries of C and W have the same currency,
+so they are ranked together: first the dense rotated singular vectors are pruned down to the budget, then, round after
+round, the most promising entries come in, the cheapest go, and the exchange stands if the objective has fallen.
 """
 
 import os
@@ -63,8 +63,8 @@ def sparse_als(
     inner_dim : int or "auto"
         The r of C (K x r) and W (r x D), at most the rank of U; "auto" is 0.8 times the square root of the budget.
     init : "auto", "svd", "identity" or SparseProduct
-        "svd": rotated singular vectors, pruned. "identity": the largest entries of U themselves, one factor. "auto": the better of
-        the two. A product of two factors: go on from it, on its supports.
+        "svd": rotated singular vectors, pruned. "identity": the largest entries of U themselves, one factor. "auto":
+        the better of the two. A product of two factors: go on from it, on its supports.
     max_iter : int
         The most rounds of exchange; with 0 the supports stay as they are.
     tol : float
@@ -155,7 +155,7 @@ class _Pair:
         self.fit_W()
 
     def start_from_singular_vectors(self, r: int, budget: int) -> None:
-        """Rotated right singular vectors of N^(1/2) U, cut at one go to a few budgets by the prices of dense factors."""
+        """Rotated right singular vectors of N^(1/2) U, cut to a few budgets at once by the prices of dense factors."""
         self.Wt = varimax(_singular_vectors(np.sqrt(self.n)[:, None] * self.U, r))
         self.C = self.U @ self.Wt
         self.support_C = np.ones(self.C.shape, np.uint8)
@@ -245,7 +245,8 @@ def _fit(
 
 def _regular(gram: NDArray[np.float64]) -> NDArray[np.float64]:
     """The Gram matrix with a little on its diagonal, so that dead or equal atoms do no harm."""
-    return gram + np.eye(len(gram)) * (1e-10 * np.trace(gram) / len(gram) + np.finfo(float).tiny)
+    ridge = 1e-10 * float(np.trace(gram)) / len(gram) + float(np.finfo(float).tiny)
+    return gram + ridge * np.eye(len(gram))
 
 
 def _gain(gradient: NDArray[np.float64], gram: NDArray[np.float64], support: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -268,12 +269,13 @@ def _singular_vectors(A: NDArray[np.float64], r: int) -> NDArray[np.float64]:
     values, vectors = scipy.linalg.eigh(A.T @ A if tall else A @ A.T, check_finite=False)
     values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]
     real = values > 1e-12 * values[0]
-    return vectors[:, real] if tall else A.T @ (vectors[:, real] / np.sqrt(values[real]))
+    right = vectors[:, real] if tall else A.T @ (vectors[:, real] / np.sqrt(values[real]))
+    return np.asarray(right, np.float64)
 
 
 def _inner_dim(inner_dim: int | str, budget: int, most: int) -> int:
     if inner_dim == "auto":
-        return max(1, min(most, round(0.8 * budget**0.5)))
+        return max(1, min(most, int(0.8 * np.sqrt(budget))))
     check_positive("inner_dim", inner_dim, whole=True)
     return min(int(inner_dim), most)
 

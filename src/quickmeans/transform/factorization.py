@@ -53,7 +53,7 @@ def check_matrix(U: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
-    """One non-negative weight per row, ones by default; a zero counts for almost nothing, so that no row is forgotten."""
+    """One non-negative weight per row, ones by default; zero becomes almost nothing, so that no row is forgotten."""
     if weights is None:
         return np.ones(n_rows)
     values = check_dense(weights, "weights").astype(np.float64)
@@ -61,7 +61,7 @@ def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.float64]
         raise ValueError(f"weights must have shape ({n_rows},), one per row of U, got {values.shape}.")
     if not (np.isfinite(values) & (values >= 0)).all() or not values.any():
         raise ValueError("weights must be finite, not negative, and not all zero.")
-    return np.maximum(values, 1e-12 * values.max())
+    return np.asarray(np.maximum(values, 1e-12 * values.max()), np.float64)
 
 
 def result_dtype(U: Any) -> np.dtype[Any]:

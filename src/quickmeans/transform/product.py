@@ -63,8 +63,9 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     Results have the common type of product and operand by NumPy's rules, never narrower than float32: float32 stays
     float32, 8- and 16-bit integers and float16 meet a float32 product in float32, wider integers in float64.
 
-    ``@`` treats NaN and infinities in its operand as arithmetic does. :meth:`nearest_row` and :meth:`nearest_rows`
-    refuse them, naming the first one.
+    NaN and infinities in the operand of ``@`` reach all results that depend on them, and at most those that they would
+    reach in a dense product. :meth:`nearest_row` and :meth:`nearest_rows` refuse them, naming the first one, and
+    numbers so large that a product might overflow.
 
     X is copied only if the kernel cannot read it: foreign byte order, long double, or strides that are no multiple of
     the item size. A pandas frame does not know ``frame @ V.T``; write ``V.apply(frame)``.
@@ -97,7 +98,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     @property
     def factors(self) -> tuple[Factor, ...]:
         """The factors as they are kept, read-only."""
-        return self._factors
+        return tuple(_read_only_view(S) for S in self._factors)
 
     @property
     def nnz(self) -> int:
@@ -145,7 +146,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         return self._transposed._matvec(operand) if operand.ndim == 1 else self._transposed.apply(operand.T)
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
-        if x.dtype != self.dtype:
+        if x.dtype != self.dtype or x.strides[-1] % x.itemsize:
             return self.apply(x.reshape(1, -1)).reshape(-1)
         out = np.empty(self.shape[0], self.dtype)
         self._own_kernel.apply_one(x.reshape(-1), out)
@@ -251,44 +252,44 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         return labels, _finite(np.sqrt(np.maximum(squares, 0)), dtype, "The distances overflow; scale X")
 
     def _offset(self, bias: ArrayLike | None, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """-b, where b is the given bias or half the squared norms of the rows."""
+        """0 - b (and so never -0), where b is the given bias or half the squared norms of the rows."""
         if bias is None:
             if dtype not in self._offsets:
-                self._offsets[dtype] = _finite(-self._squared_row_norms / 2, dtype, _NORMS_OVERFLOW)
+                self._offsets[dtype] = _finite(0.0 - self._squared_row_norms(dtype) / 2, dtype, _NORMS_OVERFLOW)
             return self._offsets[dtype]
         values = check_dense(bias, "bias")
         if values.shape != (self.shape[0],):
             raise ValueError(f"bias must have shape ({self.shape[0]},), one value per row, got {values.shape}.")
-        return _finite(-values.astype(np.float64), dtype, "bias must be finite")
+        return _finite(0.0 - values.astype(np.float64), dtype, "bias must be finite")
 
     # ---- dense views ----------------------------------------------------------------------------------------------
 
     def toarray(self) -> NDArray[Any]:
         """V as a dense K x D array."""
         out = np.empty(self.shape, self.dtype)
-        for begin, block in self._row_blocks():
+        for begin, block in self._row_blocks(self.dtype):
             out[begin : begin + len(block)] = block
         return out
 
     def row_norms(self) -> NDArray[Any]:
         """The Euclidean norms of the rows of V, computed without forming V."""
-        squares = _finite(self._squared_row_norms, np.dtype(np.float64), _NORMS_OVERFLOW)
+        squares = _finite(self._squared_row_norms(self.dtype), np.dtype(np.float64), _NORMS_OVERFLOW)
         return np.asarray(np.sqrt(squares), self.dtype)
 
-    @cached_property
-    def _squared_row_norms(self) -> NDArray[np.float64]:
+    def _squared_row_norms(self, dtype: np.dtype[Any]) -> NDArray[np.float64]:
+        """||v_k||^2 of the rows as they come out in arithmetic of the given type, summed in float64."""
         norms = np.empty(self.shape[0])
-        for begin, block in self._row_blocks():
+        for begin, block in self._row_blocks(dtype):
             norms[begin : begin + len(block)] = _squared_norms(block)
         return norms
 
-    def _row_blocks(self) -> Iterable[tuple[int, NDArray[Any]]]:
+    def _row_blocks(self, dtype: np.dtype[Any]) -> Iterable[tuple[int, NDArray[Any]]]:
         """The rows of V, a block at a time: rows of S_1 times the other factors."""
         first, others = self._factors[0], self._factors[1:]
         rest = SparseProduct(others).T if others else None
         for begin in range(0, self.shape[0], _BLOCK):
-            block = first[begin : begin + _BLOCK]
-            block = block.toarray() if sp.issparse(block) else block
+            rows = first[begin : begin + _BLOCK]
+            block = (rows.toarray() if sp.issparse(rows) else rows).astype(dtype)
             yield begin, block if rest is None else rest.apply(block)
 
     # ---- bookkeeping ----------------------------------------------------------------------------------------------
@@ -344,6 +345,13 @@ def _packed(S: Factor, dtype: np.dtype[Any]) -> Any:
     return S.shape[1], S.indptr.astype(np.int64), S.indices.astype(np.int32), S.data.astype(dtype, copy=False)
 
 
+def _read_only_view(S: Factor) -> Factor:
+    """Another array over the same read-only numbers, so that nothing done to it reaches ours."""
+    if not sp.issparse(S):
+        return S.view()
+    return sp.csr_array((S.data.view(), S.indices.view(), S.indptr.view()), shape=S.shape)
+
+
 def _same(S: Factor, T: Factor) -> bool:
     if sp.issparse(S) != sp.issparse(T) or S.shape != T.shape:
         return False
@@ -356,7 +364,7 @@ def _squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
     """||x||^2 of every row, summed in float64, a block of rows at a time."""
     norms = np.empty(len(rows))
     for begin in range(0, len(rows), 1024):
-        block = rows[begin : begin + 1024].astype(np.float64)
+        block = rows[begin : begin + 1024].astype(np.float64, order="C")  # one order of summation for every layout
         np.einsum("ij,ij->i", block, block, out=norms[begin : begin + 1024])
     return norms
 
@@ -378,7 +386,7 @@ def _why_not_comparable(rows: NDArray[Any], first: int, dtype: np.dtype[Any]) ->
     position = first_bad_position(rows[first : first + _LARGEST_TILE])
     if position is None:
         remedy = "scale X or use float64" if dtype == np.float32 else "scale X"
-        return f"The products with rows of X from {first} on overflow {dtype}; {remedy}."
+        return f"The products with rows of X from {first} on may overflow {dtype}; {remedy}."
     i, j = first + position[0], position[1]
     return f"X holds {rows[i, j]} at row {i}, column {j}; nearest rows are defined for finite numbers only."
 
