@@ -183,8 +183,8 @@ void bind(nb::module_& m, const char* name) {
             "x"_a.noconvert(), "out"_a.noconvert())
         .def(
             "nearest",
-            [](const Product<T>& self, const AnyArray& x, Vector<T> offset, Labels labels, Scores scores,
-               int n_threads) {
+            [](const Product<T>& self, const AnyArray& x, Vector<T> offset, double largest_offset, Labels labels,
+               Scores scores, int n_threads) {
                 Job<T> job{};
                 job.rows = view_of(x, self.n_columns());
                 require(std::int64_t(offset.size()) == self.n_rows(), "wrong size of offset");
@@ -194,12 +194,14 @@ void bind(nb::module_& m, const char* name) {
                             std::int64_t(labels.shape(1)) <= self.n_rows(),
                         "wrong shape of labels or scores");
                 job.offset = offset.data();
+                job.largest_offset = largest_offset;
                 job.labels = labels.data();
                 job.best = scores.data();
                 job.n_best = std::int64_t(labels.shape(1));
                 return run(self, job, n_threads);
             },
-            "x"_a.noconvert(), "offset"_a.noconvert(), "labels"_a.noconvert(), "scores"_a.noconvert(), "n_threads"_a)
+            "x"_a.noconvert(), "offset"_a.noconvert(), "largest_offset"_a, "labels"_a.noconvert(),
+            "scores"_a.noconvert(), "n_threads"_a)
         .def_prop_ro("isa", &Product<T>::isa);
 }
 

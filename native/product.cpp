@@ -171,11 +171,8 @@ template <class T>
 std::int64_t Product<T>::run(Job<T> job, int n_threads, const std::function<void()>& poll) const {
     job.factors = views_.data();
     job.n_factors = std::int64_t(views_.size());
-    double largest_offset = 0;
-    for (std::int64_t k = 0; job.offset && k < n_rows(); ++k)
-        largest_offset = std::max(largest_offset, std::abs(double(job.offset[k])));
     const double most = double(std::numeric_limits<T>::max());
-    job.limit = T(std::max(0.0, std::min(most, (most / 4 - largest_offset) / growth_)));
+    job.limit = T(std::max(0.0, std::min(most, (most / 4 - job.largest_offset) / growth_)));
     return job.rows.n_rows <= kFewRows ? run_rows(job) : run_tiles(job, n_threads, poll);
 }
 

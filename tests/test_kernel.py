@@ -259,7 +259,7 @@ def test_the_binding_refuses_arrays_that_do_not_fit():
     with pytest.raises(ValueError, match="rows do not fit"):
         kernel.apply(X[:, :2], np.empty((4, 2), np.float32), 1)
     with pytest.raises(ValueError, match="labels or scores"):
-        kernel.nearest(X, np.zeros(2, "f4"), np.empty((4, 3), "i8"), np.empty((4, 3), "f4"), 1)
+        kernel.nearest(X, np.zeros(2, "f4"), 0.0, np.empty((4, 3), "i8"), np.empty((4, 3), "f4"), 1)
     with pytest.raises(ValueError, match="does not fit"):
         kernel.apply_one(np.ones(2, np.float32), np.empty(2, np.float32))
     with pytest.raises(TypeError):

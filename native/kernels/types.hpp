@@ -65,6 +65,7 @@ struct Job {
     const FactorView<T>* factors;  // in the order of application: S_Q first
     std::int64_t n_factors;
     const T* offset;
+    double largest_offset;  // of absolute values
     T limit;
     RowsView rows;
     T* scores;

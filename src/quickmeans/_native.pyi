@@ -23,7 +23,13 @@ class Product32:
     def apply(self, x: NDArray[Any], out: NDArray[Any], n_threads: int) -> None: ...
     def apply_one(self, x: NDArray[Any], out: NDArray[Any]) -> None: ...
     def nearest(
-        self, x: NDArray[Any], offset: NDArray[Any], labels: NDArray[Any], scores: NDArray[Any], n_threads: int
+        self,
+        x: NDArray[Any],
+        offset: NDArray[Any],
+        largest_offset: float,
+        labels: NDArray[Any],
+        scores: NDArray[Any],
+        n_threads: int,
     ) -> int: ...
     @property
     def isa(self) -> str: ...
@@ -33,7 +39,13 @@ class Product64:
     def apply(self, x: NDArray[Any], out: NDArray[Any], n_threads: int) -> None: ...
     def apply_one(self, x: NDArray[Any], out: NDArray[Any]) -> None: ...
     def nearest(
-        self, x: NDArray[Any], offset: NDArray[Any], labels: NDArray[Any], scores: NDArray[Any], n_threads: int
+        self,
+        x: NDArray[Any],
+        offset: NDArray[Any],
+        largest_offset: float,
+        labels: NDArray[Any],
+        scores: NDArray[Any],
+        n_threads: int,
     ) -> int: ...
     @property
     def isa(self) -> str: ...

@@ -93,7 +93,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         self._factors = check_factors(_spliced(factors))
         super().__init__(self._factors[0].dtype, (self._factors[0].shape[0], self._factors[-1].shape[1]))
         self._kernels: dict[np.dtype[Any], Kernel] = {}
-        self._offsets: dict[np.dtype[Any], NDArray[Any]] = {}
+        self._offsets: dict[np.dtype[Any], tuple[NDArray[Any], float]] = {}
 
     @property
     def factors(self) -> tuple[Factor, ...]:
@@ -238,10 +238,10 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
         rows = check_rows(X, self.shape[1])
         dtype = self._dtype_with(rows)
-        offset = self._offset(bias, dtype)
+        offset, largest = self._offset(bias, dtype)
         labels = np.empty((rows.shape[0], m), np.int64)
         scores = np.empty((rows.shape[0], m), dtype)
-        bad = self._kernel(dtype).nearest(rows, offset, labels, scores, _threads(rows, n_threads))
+        bad = self._kernel(dtype).nearest(rows, offset, largest, labels, scores, _threads(rows, n_threads))
         if bad >= 0:
             raise ValueError(_why_not_comparable(rows, bad, dtype))
         if not return_distance:
@@ -251,16 +251,18 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         squares = _squared_norms(rows)[:, None] - 2 * scores.astype(np.float64)
         return labels, _finite(np.sqrt(np.maximum(squares, 0)), dtype, "The distances overflow; scale X")
 
-    def _offset(self, bias: ArrayLike | None, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """0 - b (and so never -0), where b is the given bias or half the squared norms of the rows."""
-        if bias is None:
-            if dtype not in self._offsets:
-                self._offsets[dtype] = _finite(0.0 - self._squared_row_norms(dtype) / 2, dtype, _NORMS_OVERFLOW)
-            return self._offsets[dtype]
-        values = check_dense(bias, "bias")
-        if values.shape != (self.shape[0],):
-            raise ValueError(f"bias must have shape ({self.shape[0]},), one value per row, got {values.shape}.")
-        return _finite(0.0 - values.astype(np.float64), dtype, "bias must be finite")
+    def _offset(self, bias: ArrayLike | None, dtype: np.dtype[Any]) -> tuple[NDArray[Any], float]:
+        """0 - b (and so never -0), b the given bias or half the squared norms of the rows; and its largest size."""
+        if bias is not None:
+            values = check_dense(bias, "bias")
+            if values.shape != (self.shape[0],):
+                raise ValueError(f"bias must have shape ({self.shape[0]},), one value per row, got {values.shape}.")
+            offset = _finite(0.0 - values.astype(np.float64), dtype, "bias must be finite")
+            return offset, float(np.abs(offset).max())
+        if dtype not in self._offsets:
+            offset = _finite(0.0 - self._squared_row_norms(dtype) / 2, dtype, _NORMS_OVERFLOW)
+            self._offsets[dtype] = offset, float(np.abs(offset).max())
+        return self._offsets[dtype]
 
     # ---- dense views ----------------------------------------------------------------------------------------------
 
