@@ -1,7 +1,7 @@
 # make demo      see it work
 # make test      lint, types, tests
 # make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer
-# make bench     time the operator against its peers (minutes; leave the machine alone meanwhile)
+# make bench     time everything against its peers (minutes; leave the machine alone meanwhile)
 # make format    put the sources in their standard form
 
 PYTHON ?= python3
@@ -31,6 +31,7 @@ sanitize: .venv-sanitize/installed
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.operator
+	$(BIN)/python -m benchmarks.factorization
 
 format: .venv/installed
 	$(BIN)/clang-format -i $(NATIVE)

@@ -15,11 +15,11 @@ import numpy as np
 import pyfaust
 import scipy.sparse as sp
 import superkmeans
-from benchmarks.harness import alternate, machine, save
 from rich.console import Console
 from rich.table import Table
 from sklearn.cluster import KMeans
 
+from benchmarks.harness import alternate, machine, save
 from quickmeans import SparseProduct, _native
 
 console = Console(width=None if sys.stdout.isatty() else 180)

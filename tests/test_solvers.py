@@ -61,7 +61,7 @@ def test_als_keeps_the_budget_and_every_row(seed, K, D, compression):
     U = rng.standard_normal((K, D)) * rng.choice([0, 1, 5], (K, 1))
     budget = int(K * D / compression)
     if budget < K + 1:
-        with pytest.raises(ValueError, match=f"leaves {budget} multiply-adds"):
+        with pytest.raises(ValueError, match=f"leaves {budget} non-zeros"):
             sparse_als(U, compression)
         return
     found = sparse_als(U, compression, weights=rng.integers(1, 9, K))

@@ -57,7 +57,8 @@ def sparse_als(
     U : array of shape (K, D)
         Finite real numbers.
     compression : float
-        The budget is K D / `compression` multiply-adds. With 1 or less the product is U itself.
+        The budget is K D / `compression` non-zeros, as many multiply-adds per vector while both factors are kept
+        sparse. With 1 or less the product is U itself.
     weights : array of shape (K,), optional
         The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`.
     inner_dim : int or "auto"
@@ -88,7 +89,7 @@ def sparse_als(
         return _finished(matrix, n, [matrix], [0.0], True, result_dtype(U))
     if budget < K + 1:
         raise ValueError(
-            f"compression {compression:g} leaves {budget} multiply-adds, but {K} rows need one each and a basis: "
+            f"compression {compression:g} leaves {budget} non-zeros, but {K} rows need one each and a basis: "
             f"at most {K * D / (K + 1):.4g} is possible."
         )
     if not matrix.any():

@@ -1,0 +1,45 @@
+"""The data of the benchmarks: files in the directory that QUICKMEANS_DATA names, and generated Blobs."""
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+
+
+def directory() -> Path:
+    """Where the files are."""
+    path = Path(os.environ.get("QUICKMEANS_DATA", ""))
+    if not os.environ.get("QUICKMEANS_DATA") or not path.is_dir():
+        raise SystemExit(
+            "Set QUICKMEANS_DATA to a directory with mnist/ and fashion-mnist/ (the original IDX files, gzipped) and "
+            "word-vectors/vectors.npy (any matrix of word vectors)."
+        )
+    return path
+
+
+def images(name: str) -> np.ndarray:
+    """The training images of MNIST or Fashion-MNIST as rows."""
+    with gzip.open(directory() / name / "train-images-idx3-ubyte.gz") as file:
+        return np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784).astype(np.float32)
+
+
+def blobs() -> np.ndarray:
+    """The paper's Blobs."""
+    return make_blobs(29000, 2000, centers=1000, cluster_std=12, random_state=0)[0].astype(np.float32)
+
+
+def rows(name: str) -> np.ndarray:
+    if name == "blobs":
+        return blobs()
+    if name == "words":
+        return np.load(directory() / "word-vectors" / "vectors.npy").astype(np.float32)
+    return images(name)
+
+
+def centroids(X: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Centroids of the centred rows after ten iterations from random rows, cluster sizes, and the objective."""
+    model = KMeans(K, init="random", n_init=1, max_iter=10, random_state=0).fit(X - X.mean(axis=0))
+    return model.cluster_centers_, np.bincount(model.labels_, minlength=K), float(model.inertia_)
