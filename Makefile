@@ -26,7 +26,7 @@ lint: .venv/installed
 sanitize: .venv-sanitize/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_product.py \
+	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_product.py tests/test_solvers.py \
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded # the sanitizer's own memory would count
 
 bench: .venv/bench
@@ -55,7 +55,7 @@ clean:
 .venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)
 	$(PYTHON) -m venv .venv-sanitize
 	.venv-sanitize/bin/python -m pip install --quiet --upgrade pip
-	.venv-sanitize/bin/python -m pip install --quiet pytest hypothesis
+	.venv-sanitize/bin/python -m pip install --quiet pytest hypothesis scikit-learn
 	.venv-sanitize/bin/python -m pip install --quiet --config-settings=cmake.define.QUICKMEANS_SANITIZE=ON \
 		--config-settings=build-dir=build/sanitize .
 	touch $@
