@@ -16,7 +16,7 @@ def varimax(V: NDArray[Any], max_iter: int = 10, tol: float = 1e-4) -> NDArray[n
     n = len(V)
     L, last = V, 0.0
     for _ in range(max_iter):
-        gradient = V.T @ (L**3 - L * (np.square(L).sum(axis=0) / n))
+        gradient = V.T @ (L * (L * L - np.square(L).sum(axis=0) / n))
         left, singular_values, right = scipy.linalg.svd(gradient, check_finite=False)
         L = V @ (left @ right)
         if singular_values.sum() < last * (1 + tol):
