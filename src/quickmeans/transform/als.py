@@ -33,7 +33,7 @@ from quickmeans.transform.factorization import (
 from quickmeans.transform.product import SparseProduct
 from quickmeans.transform.varimax import varimax
 
-_FIRST_CUT = 1.5  # the first cut from dense factors, in budgets: made at one go
+_FIRST_CUT = 3.0  # the first cut from dense factors, in budgets: made at one go
 _KEEP_PRUNING = 0.7  # share of the entries that a step of the first descent keeps
 _KEEP_EXCHANGE = 0.9  # the same when new entries are exchanged for old ones
 _GROWTH = 0.3  # entries that come in, as a share of the budget
