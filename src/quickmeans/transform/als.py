@@ -28,6 +28,7 @@ from quickmeans.transform.factorization import (
     check_matrix,
     check_positive,
     check_weights,
+    finished,
     result_dtype,
 )
 from quickmeans.transform.product import SparseProduct
@@ -86,20 +87,21 @@ def sparse_als(
     K, D = matrix.shape
     budget = int(K * D / compression)
     if budget >= K * D:
-        return _finished(matrix, n, [matrix], [0.0], True, result_dtype(U))
+        return finished(matrix, n, [matrix], [0.0], True, result_dtype(U))
     if budget < K + 1:
         raise ValueError(
             f"compression {compression:g} leaves {budget} non-zeros, but {K} rows need one each and a basis: "
             f"at most {K * D / (K + 1):.4g} is possible."
         )
     if not matrix.any():
-        return _finished(matrix, n, [np.zeros((K, 1)), np.zeros((1, D))], [0.0], True, result_dtype(U))
+        return finished(matrix, n, [np.zeros((K, 1)), np.zeros((1, D))], [0.0], True, result_dtype(U))
     if isinstance(init, str) and init not in ("auto", "svd", "identity"):
         raise ValueError(f"init must be 'auto', 'svd', 'identity' or a SparseProduct, got {init!r}.")
-    kept = _largest_entries(matrix, n, budget)
-    identity = _finished(matrix, n, [kept], [_objective(matrix, n, kept)], True, result_dtype(U))
-    if init == "identity":
-        return identity
+    if init in ("auto", "identity"):
+        kept = _largest_entries(matrix, n, budget)
+        identity = finished(matrix, n, [kept], [_objective(matrix, n, kept)], True, result_dtype(U))
+        if init == "identity":
+            return identity
     pair = _Pair(matrix, n)
     if isinstance(init, SparseProduct):
         pair.start_from(init)
@@ -108,7 +110,7 @@ def sparse_als(
     history, converged = _exchange(pair, budget, max_iter, tol, callback)
     if init == "auto" and identity.history[-1] < history[-1]:
         return identity
-    return _finished(matrix, n, [pair.C, pair.Wt.T], history, converged, result_dtype(U))
+    return finished(matrix, n, [pair.C, pair.Wt.T], history, converged, result_dtype(U))
 
 
 def _exchange(
@@ -291,17 +293,3 @@ def _largest_entries(U: NDArray[np.float64], n: NDArray[np.float64], budget: int
 
 def _objective(U: NDArray[np.float64], n: NDArray[np.float64], V: NDArray[np.float64]) -> float:
     return float((n[:, None] * (U - V) ** 2).sum())
-
-
-def _finished(
-    U: NDArray[np.float64],
-    n: NDArray[np.float64],
-    factors: list[NDArray[np.float64]],
-    history: list[float],
-    converged: bool,
-    dtype: np.dtype[Any],
-) -> Factorization:
-    total = float((n[:, None] * U**2).sum())
-    error = (history[-1] / total) ** 0.5 if total > 0 else 0.0
-    product = SparseProduct([factor.astype(dtype) for factor in factors])
-    return Factorization(product, np.array(history), error, converged)

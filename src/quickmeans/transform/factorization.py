@@ -40,6 +40,21 @@ class Factorization:
         return len(self.history) - 1
 
 
+def finished(
+    U: NDArray[np.float64],
+    n: NDArray[np.float64],
+    factors: list[NDArray[np.float64]],
+    history: list[float],
+    converged: bool,
+    dtype: np.dtype[Any],
+) -> Factorization:
+    """What a solver returns: its factors in the type of the result, and the error that its history ends with."""
+    total = float((n[:, None] * U**2).sum())
+    error = (history[-1] / total) ** 0.5 if total > 0 else 0.0
+    product = SparseProduct([factor.astype(dtype) for factor in factors])
+    return Factorization(product, np.array(history), error, converged)
+
+
 def check_matrix(U: ArrayLike) -> NDArray[np.float64]:
     """U as a finite 2-D float64 array."""
     matrix = check_dense(U, "U")

@@ -23,6 +23,7 @@ from quickmeans.transform.factorization import (
     check_matrix,
     check_positive,
     check_weights,
+    finished,
     result_dtype,
 )
 from quickmeans.transform.product import SparseProduct
@@ -85,10 +86,7 @@ def palm4msa(
     sets = _sets(projections, sparsity_level, len(shapes))
     solver = Palm(matrix, n, factors, sets, lambda_update == "sweep")
     history, converged = solver.run(max_iter, tol, callback)
-    dtype = result_dtype(U)
-    product = SparseProduct([S.astype(dtype) for S in solver.scaled_factors()])
-    error = (history[-1] / solver.total) ** 0.5 if solver.total > 0 else 0.0
-    return Factorization(product, np.array(history), error, converged)
+    return finished(matrix, n, solver.scaled_factors(), history, converged, result_dtype(U))
 
 
 def factor_shapes(shape: tuple[int, ...], n_factors: int | str = "auto") -> list[tuple[int, int]]:
