@@ -1,11 +1,14 @@
 // The Python face of the native code. Arguments are checked in Python; here only what memory safety needs.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
 
 #include "dispatch.hpp"
@@ -55,7 +58,19 @@ RowsView view_of(const AnyArray& x, std::int64_t n_columns) {
             n_columns,
             x.stride(0) * size,
             x.stride(1) * size,
-            scalar_of(x.dtype())};
+            scalar_of(x.dtype()),
+            nullptr};
+}
+
+// Some rows only: those that the index names, if there is one.
+RowsView view_of(const AnyArray& x, std::int64_t n_columns, const std::optional<Vector<std::int64_t>>& index) {
+    RowsView rows = view_of(x, n_columns);
+    if (!index) return rows;
+    for (std::size_t i = 0; i < index->size(); ++i)
+        require(index->data()[i] >= 0 && index->data()[i] < rows.n_rows, "row out of range");
+    rows.n_rows = std::int64_t(index->size());
+    rows.index = index->data();
+    return rows;
 }
 
 // Compressed sparse rows (n_columns, indptr, indices, values), or the values of a dense factor alone.
@@ -104,6 +119,8 @@ std::int64_t run(const Product<T>& product, const Job<T>& job, int n_threads) {
 }
 
 template <class T>
+using Line = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
 using Cells = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Least squares on supports; see kernels/support.hpp for what is in and out.
@@ -117,7 +134,7 @@ void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> we
         require(std::size_t(shape[0]) == n && std::size_t(shape[1]) == r, "wrong shape of support, values or prices");
     const SupportJob job{std::int64_t(n), std::int64_t(r), gram.data(),   targets.data(), weights.data(),
                          drop.data(),     support.data(),  values.data(), prices.data()};
-    const FitRows fit_rows = find_fit_rows(isa);
+    const FitRows fit_rows = find_routines(isa).fit_rows;
     constexpr std::int64_t kRows = 8;
     nb::gil_scoped_release release;
     const std::size_t count = std::size_t(std::max(n_threads, 1));
@@ -129,6 +146,77 @@ void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> we
         return true;
     };
     for_each_chunk((job.n_rows + kRows - 1) / kRows, n_threads, chunk, Interruptible());
+}
+
+// sums[k] += the weighted rows of cluster k; see kernels/sums.hpp.
+void add_members(const AnyArray& x, Vector<std::int64_t> members, Vector<std::int64_t> starts,
+                 const std::optional<Vector<double>>& weights, Cells<double> sums, int n_threads,
+                 const std::string& isa) {
+    const std::int64_t n_clusters = std::int64_t(sums.shape(0)), n_columns = std::int64_t(sums.shape(1));
+    SumJob job{view_of(x, n_columns), members.data(), starts.data(), weights ? weights->data() : nullptr, sums.data()};
+    require(std::int64_t(starts.size()) == n_clusters + 1 && starts.data()[0] == 0 &&
+                starts.data()[n_clusters] == std::int64_t(members.size()),
+            "wrong starts");
+    for (std::int64_t k = 0; k < n_clusters; ++k) require(starts.data()[k] <= starts.data()[k + 1], "wrong starts");
+    for (std::size_t m = 0; m < members.size(); ++m)
+        require(members.data()[m] >= 0 && members.data()[m] < job.rows.n_rows, "member out of range");
+    require(!weights || weights->size() == members.size(), "wrong size of weights");
+    const AddMembers add = find_routines(isa).add_members;
+    constexpr std::int64_t kColumns = 1024;
+    const std::int64_t n_blocks = (n_columns + kColumns - 1) / kColumns;
+    if (double(members.size()) * double(n_columns) < 1e6) n_threads = 1;
+    nb::gil_scoped_release release;
+    const auto chunk = [&](std::int64_t i, int) {
+        const std::int64_t first = i % n_blocks * kColumns;
+        add(job, i / n_blocks, {first, std::min(kColumns, n_columns - first)});
+        return true;
+    };
+    for_each_chunk(n_clusters * n_blocks, n_threads, chunk, Interruptible());
+}
+
+// Sums of d = x - shift and of d^2 over the rows, in as many blocks as `sums` has rows.
+void moments(const AnyArray& x, const std::optional<Vector<double>>& weights, Vector<double> shift, Cells<double> sums,
+             Cells<double> squares, int n_threads, const std::string& isa) {
+    const std::int64_t n_blocks = std::int64_t(sums.shape(0)), n_columns = std::int64_t(sums.shape(1));
+    const MomentJob job{view_of(x, n_columns), weights ? weights->data() : nullptr, shift.data(), sums.data(),
+                        squares.data()};
+    const std::int64_t n = job.rows.n_rows;
+    require(n_blocks > 0 && std::int64_t(shift.size()) == n_columns, "wrong size of shift");
+    require(squares.shape(0) == sums.shape(0) && squares.shape(1) == sums.shape(1), "wrong shape of squares");
+    require(!weights || std::int64_t(weights->size()) == n, "wrong size of weights");
+    const AddBlockMoments add = find_routines(isa).moments;
+    if (double(n) * double(n_columns) < 1e6) n_threads = 1;
+    nb::gil_scoped_release release;
+    const auto chunk = [&](std::int64_t block, int) {
+        const std::int64_t first = n / n_blocks * block + std::min(block, n % n_blocks);
+        add(job, block, {first, n / n_blocks + (block < n % n_blocks)});
+        return true;
+    };
+    for_each_chunk(n_blocks, n_threads, chunk, Interruptible());
+}
+
+// Starting points by k-means++; see kernels/seeding.hpp. Returns how many there are.
+std::int64_t seed(Matrix<float> points, Vector<float> residuals, Vector<double> weights, std::int64_t first,
+                  Matrix<double> uniforms, Line<std::int64_t> chosen, const std::string& isa) {
+    const std::size_t n = points.shape(1);
+    require(residuals.size() == n && weights.size() == n, "wrong size of residuals or weights");
+    require(uniforms.shape(0) == chosen.size() && uniforms.shape(1) > 0 && chosen.size() > 0 && first >= 0 &&
+                std::size_t(first) < n,
+            "wrong uniforms or first");
+    const SeedJob job{std::int64_t(n),
+                      std::int64_t(points.shape(0)),
+                      points.data(),
+                      residuals.data(),
+                      weights.data(),
+                      std::int64_t(chosen.size()),
+                      std::int64_t(uniforms.shape(1)),
+                      first,
+                      uniforms.data(),
+                      chosen.data()};
+    nb::gil_scoped_release release;
+    std::vector<float> distances(3 * n);
+    std::vector<double> scratch(3 * (n / 1024 + 1));
+    return find_routines(isa).seed(job, &distances[0], &distances[n], &distances[2 * n], scratch.data());
 }
 
 template <class T>
@@ -175,7 +263,8 @@ void bind(nb::module_& m, const char* name) {
                             self.n_columns(),
                             0,
                             x.stride(0) * std::int64_t(x.itemsize()),
-                            scalar_of(x.dtype())};
+                            scalar_of(x.dtype()),
+                            nullptr};
                 job.scores = out.data();
                 job.score_column_step = 1;
                 run(self, job, 1);
@@ -202,6 +291,48 @@ void bind(nb::module_& m, const char* name) {
             },
             "x"_a.noconvert(), "offset"_a.noconvert(), "largest_offset"_a, "labels"_a.noconvert(),
             "scores"_a.noconvert(), "n_threads"_a)
+        .def(
+            "settle",
+            [](const Product<T>& self, const AnyArray& x, std::optional<Vector<std::int64_t>> index, Vector<T> offset,
+               Vector<T> mean, Matrix<T> centers, Vector<T> center_offset, Vector<T> slack, double reach,
+               std::int64_t shortlist, bool norms_known, Line<T> norms, Line<std::int32_t> labels, Line<T> best,
+               Line<T> second, double largest_offset, double growth, int n_threads) {
+                const std::size_t n = x.shape(0), K = std::size_t(self.n_rows()), D = std::size_t(self.n_columns());
+                require(offset.size() == K && center_offset.size() == K && slack.size() == K,
+                        "wrong size of offset, center_offset or slack");
+                require(mean.size() == D && centers.shape(0) == K && centers.shape(1) == D,
+                        "wrong shape of mean or centers");
+                require(norms.size() == n && labels.size() == n && best.size() == n && second.size() == n,
+                        "wrong size of norms, labels, best or second");
+                require(shortlist >= 0 && std::size_t(shortlist) <= K, "shortlist out of range");
+                SettleJob<T> job{};
+                job.screen.rows = view_of(x, self.n_columns(), index);
+                job.screen.offset = offset.data();
+                job.screen.largest_offset = largest_offset;
+                job.mean = mean.data();
+                job.centers = centers.data();
+                job.center_offset = center_offset.data();
+                job.slack = slack.data();
+                job.reach = T(reach);
+                job.shortlist = shortlist;
+                job.norms_known = norms_known;
+                job.norms = norms.data();
+                job.labels = labels.data();
+                job.best = best.data();
+                job.second = second.data();
+                std::int64_t n_listed = 0, n_settled = 0, bad = -1;
+                job.n_listed = &n_listed;
+                job.n_settled = &n_settled;
+                {
+                    nb::gil_scoped_release release;
+                    bad = self.settle(job, growth, n_threads, Interruptible());
+                }
+                return std::make_tuple(bad, n_listed, n_settled);
+            },
+            "x"_a.noconvert(), "index"_a.noconvert().none(), "offset"_a.noconvert(), "mean"_a.noconvert(),
+            "centers"_a.noconvert(), "center_offset"_a.noconvert(), "slack"_a.noconvert(), "reach"_a, "shortlist"_a,
+            "norms_known"_a, "norms"_a.noconvert(), "labels"_a.noconvert(), "best"_a.noconvert(),
+            "second"_a.noconvert(), "largest_offset"_a, "growth"_a, "n_threads"_a)
         .def_prop_ro("isa", &Product<T>::isa);
 }
 
@@ -214,6 +345,12 @@ NB_MODULE(_native, m) {
     m.def("fit_supports", &quickmeans::fit_supports, "gram"_a.noconvert(), "targets"_a.noconvert(),
           "weights"_a.noconvert(), "drop"_a.noconvert(), "support"_a.noconvert(), "values"_a.noconvert(),
           "prices"_a.noconvert(), "n_threads"_a, "isa"_a = "");
+    m.def("add_members", &quickmeans::add_members, "x"_a.noconvert(), "members"_a.noconvert(), "starts"_a.noconvert(),
+          "weights"_a.noconvert().none(), "sums"_a.noconvert(), "n_threads"_a, "isa"_a = "");
+    m.def("moments", &quickmeans::moments, "x"_a.noconvert(), "weights"_a.noconvert().none(), "shift"_a.noconvert(),
+          "sums"_a.noconvert(), "squares"_a.noconvert(), "n_threads"_a, "isa"_a = "");
+    m.def("seed", &quickmeans::seed, "points"_a.noconvert(), "residuals"_a.noconvert(), "weights"_a.noconvert(),
+          "first"_a, "uniforms"_a.noconvert(), "chosen"_a.noconvert(), "isa"_a = "");
     quickmeans::bind<float>(m, "Product32");
     quickmeans::bind<double>(m, "Product64");
 }

@@ -8,11 +8,11 @@ namespace quickmeans {
 #if defined(QM_X86)
 extern const Kernels<float> avx512_float, avx2_float;
 extern const Kernels<double> avx512_double, avx2_double;
-extern const FitRows avx512_fit_rows, avx2_fit_rows;
+extern const Routines avx512_routines, avx2_routines;
 #endif
 extern const Kernels<float> baseline_float;
 extern const Kernels<double> baseline_double;
-extern const FitRows baseline_fit_rows;
+extern const Routines baseline_routines;
 
 namespace {
 
@@ -20,7 +20,7 @@ struct Entry {
     bool available;
     const Kernels<float>* single;
     const Kernels<double>* twofold;
-    FitRows fit_rows;
+    const Routines* routines;
 };
 
 std::vector<Entry> entries() {
@@ -30,10 +30,10 @@ std::vector<Entry> entries() {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    all.push_back({avx512, &avx512_float, &avx512_double, avx512_fit_rows});
-    all.push_back({avx2, &avx2_float, &avx2_double, avx2_fit_rows});
+    all.push_back({avx512, &avx512_float, &avx512_double, &avx512_routines});
+    all.push_back({avx2, &avx2_float, &avx2_double, &avx2_routines});
 #endif
-    all.push_back({true, &baseline_float, &baseline_double, baseline_fit_rows});
+    all.push_back({true, &baseline_float, &baseline_double, &baseline_routines});
     return all;
 }
 
@@ -66,7 +66,7 @@ const Kernels<T>* find_kernels(const std::string& isa) {
         return find_entry(isa).twofold;
 }
 
-FitRows find_fit_rows(const std::string& isa) { return find_entry(isa).fit_rows; }
+const Routines& find_routines(const std::string& isa) { return *find_entry(isa).routines; }
 
 template const Kernels<float>* find_kernels<float>(const std::string&);
 template const Kernels<double>* find_kernels<double>(const std::string&);

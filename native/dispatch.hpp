@@ -14,6 +14,6 @@ std::vector<std::string> instruction_sets();
 // The kernels of the named set, or of the best one for an empty name; std::invalid_argument if it is not there.
 template <class T>
 const Kernels<T>* find_kernels(const std::string& isa);
-FitRows find_fit_rows(const std::string& isa);
+const Routines& find_routines(const std::string& isa);
 
 }  // namespace quickmeans

@@ -40,23 +40,25 @@ std::int64_t second_level_cache() {
 template <class T>
 class Scratch {
   public:
-    Scratch(std::int64_t front, std::int64_t back, std::int64_t outputs, std::int64_t n_best, int lanes) {
+    Scratch(std::int64_t front, std::int64_t back, std::int64_t outputs, std::int64_t line, std::int64_t n_best,
+            int lanes) {
         const std::int64_t window = lanes == 1 ? outputs : kWindowRows * lanes;
         const std::int64_t few = n_best > 1 ? n_best * lanes : 0;
-        T** const parts[] = {&view.front, &view.back, &view.window, &view.staging, &view.heap_scores};
-        const std::int64_t sizes[] = {front * lanes, back * lanes, window, std::int64_t(lanes) * kStagingColumns, few};
+        T** const parts[kParts] = {&view.front, &view.back, &view.window, &view.line, &view.staging, &view.heap_scores};
+        const std::int64_t sizes[kParts] = {
+            front * lanes, back * lanes, window, line, std::int64_t(lanes) * kStagingColumns, few};
         std::int64_t bytes = 0;
         for (std::int64_t size : sizes) bytes += padded(size * std::int64_t(sizeof(T)));
         const std::int64_t labels = padded(few * std::int64_t(sizeof(std::int64_t)));
         memory_.reset(static_cast<char*>(::operator new(std::size_t(bytes + labels), kAlignment)));
         char* at = memory_.get();
-        for (int i = 0; i < 5; ++i) {
+        for (int i = 0; i < kParts; ++i) {
             *parts[i] = reinterpret_cast<T*>(at);
             at += padded(sizes[i] * std::int64_t(sizeof(T)));
         }
         view.heap_labels = reinterpret_cast<std::int64_t*>(at);
 #if defined(__SANITIZE_ADDRESS__)
-        for (int i = 0; i < 5; ++i)  // the gaps between the parts
+        for (int i = 0; i < kParts; ++i)  // the gaps between the parts
             ASAN_POISON_MEMORY_REGION(*parts[i] + sizes[i], padded(sizes[i] * sizeof(T)) - sizes[i] * sizeof(T));
         bytes_ = std::size_t(bytes + labels);
 #endif
@@ -70,6 +72,7 @@ class Scratch {
     Workspace<T> view;
 
   private:
+    static constexpr int kParts = 6;
     static constexpr std::align_val_t kAlignment{64};
     struct Free {
         void operator()(char* p) const { ::operator delete(p, kAlignment); }
@@ -159,50 +162,74 @@ Product<T>::Product(const std::vector<FactorSource<T>>& factors, const std::stri
 
 // The widest tile whose two sides stay in the second-level cache, and no wider than the rows can fill.
 template <class T>
-int Product<T>::lanes_for(const Job<T>& job, int n_threads) const {
+int Product<T>::lanes_for(std::int64_t n, std::int64_t n_best, int n_threads) const {
     const std::int64_t budget = second_level_cache() / 2;
     std::int64_t bytes = kernels_->max_tile_bytes;
-    while (bytes > 64 && ((front_ + back_) * bytes > budget || job.n_best * bytes > budget)) bytes /= 2;
-    while (bytes > 64 && job.rows.n_rows <= bytes / 2 / std::int64_t(sizeof(T)) * n_threads) bytes /= 2;
+    while (bytes > 64 && ((front_ + back_) * bytes > budget || n_best * bytes > budget)) bytes /= 2;
+    while (bytes > 64 && n <= bytes / 2 / std::int64_t(sizeof(T)) * n_threads) bytes /= 2;
     return int(bytes / std::int64_t(sizeof(T)));
+}
+
+// Fill in what the job does not say: the factors, and how large numbers may be.
+template <class T>
+void Product<T>::complete(Job<T>& job, double growth) const {
+    job.factors = views_.data();
+    job.n_factors = std::int64_t(views_.size());
+    const double most = double(std::numeric_limits<T>::max());
+    const double limit = (most / 4 - job.largest_offset) / std::max(growth_, growth);
+    job.limit = T(std::max(0.0, std::min(most, limit)));
 }
 
 template <class T>
 std::int64_t Product<T>::run(Job<T> job, int n_threads, const std::function<void()>& poll) const {
-    job.factors = views_.data();
-    job.n_factors = std::int64_t(views_.size());
-    const double most = double(std::numeric_limits<T>::max());
-    job.limit = T(std::max(0.0, std::min(most, (most / 4 - job.largest_offset) / growth_)));
-    return job.rows.n_rows <= kFewRows ? run_rows(job) : run_tiles(job, n_threads, poll);
+    complete(job, 1);
+    const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
+        return kernels_->tile(job, rows, lanes, w);
+    };
+    const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->row(job, i, w); };
+    const std::int64_t n = job.rows.n_rows;
+    return n <= kFewRows ? run_rows(n, 1, row) : run_tiles(n, job.n_best, n_threads, tile, poll);
 }
 
 template <class T>
-std::int64_t Product<T>::run_rows(const Job<T>& job) const {
-    const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, 1, 1);
-    for (std::int64_t i = 0; i < job.rows.n_rows; ++i)
-        if (!kernels_->row(job, i, scratch.view)) return i;
+std::int64_t Product<T>::settle(SettleJob<T> job, double growth, int n_threads,
+                                const std::function<void()>& poll) const {
+    complete(job.screen, growth);
+    const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
+        return kernels_->settle_tile(job, rows, lanes, w);
+    };
+    const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->settle_row(job, i, w); };
+    const std::int64_t n = job.screen.rows.n_rows, n_best = std::max<std::int64_t>(kListed, job.shortlist);
+    return n <= kFewRows ? run_rows(n, n_best, row) : run_tiles(n, n_best, n_threads, tile, poll);
+}
+
+template <class T>
+std::int64_t Product<T>::run_rows(std::int64_t n, std::int64_t n_best, const RowCall& call) const {
+    const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, n_columns(), n_best, 1);
+    for (std::int64_t i = 0; i < n; ++i)
+        if (!call(i, scratch.view)) return i;
     return -1;
 }
 
 template <class T>
-std::int64_t Product<T>::run_tiles(const Job<T>& job, int n_threads, const std::function<void()>& poll) const {
-    const std::int64_t n = job.rows.n_rows;
+std::int64_t Product<T>::run_tiles(std::int64_t n, std::int64_t n_best, int n_threads, const TileCall& call,
+                                   const std::function<void()>& poll) const {
     const double work = double(n) * double(macs_ + n_columns());
     n_threads = int(std::min(double(n_threads), 1 + work / kWorkPerThread));
-    const int lanes = lanes_for(job, n_threads), narrowest = 64 / int(sizeof(T));
+    const int lanes = lanes_for(n, n_best, n_threads), narrowest = 64 / int(sizeof(T));
     const std::int64_t n_tiles = (n + lanes - 1) / lanes;
     n_threads = int(std::min<std::int64_t>(n_threads, n_tiles));
 
     std::vector<Scratch<T>> scratch;
     scratch.reserve(std::size_t(n_threads));
-    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), job.n_best, lanes);
+    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), n_columns(), n_best, lanes);
 
     std::atomic<std::int64_t> bad{n};
     const auto tile = [&](std::int64_t t, int thread) {
         const Range rows{t * lanes, std::min<std::int64_t>(lanes, n - t * lanes)};
         int used = lanes;
         while (used / 2 >= rows.count && used > narrowest) used /= 2;
-        if (kernels_->tile(job, rows, used, scratch[std::size_t(thread)].view)) return true;
+        if (call(rows, used, scratch[std::size_t(thread)].view)) return true;
         // Tiles are handed out in order, so the lowest bad one is found whatever the number of threads.
         std::int64_t seen = bad.load();
         while (rows.first < seen && !bad.compare_exchange_weak(seen, rows.first)) {

@@ -181,9 +181,9 @@ def test_nearest_row_names_the_first_bad_number(isa, chain, rng, n, where, value
     X = rng.standard_normal((n, 30)).astype(np.float32)
     X[where:, 7] = value
     for order in "CF":
-        with pytest.raises(ValueError, match=rf"X holds {value} at row {where}, column 7"):
+        with pytest.raises(ValueError, match=rf"X contains (NaN|infinity) \(row {where}, column 7\)"):
             V.nearest_row(np.array(X, order=order))
-    with pytest.raises(ValueError, match=rf"X holds {value} at row {where}, column 7"):
+    with pytest.raises(ValueError, match=rf"X contains (NaN|infinity) \(row {where}, column 7\)"):
         V.nearest_rows(X, 3)
 
 

@@ -5,11 +5,10 @@
 #define QM_DENSE_ROWS 4
 #define QM_DENSE_VECTORS 2
 
-#include "chain.hpp"
-#include "support.hpp"
+#include "kernels.hpp"
 
 namespace quickmeans {
 extern const Kernels<float> avx2_float = avx2::kKernels<float>;
 extern const Kernels<double> avx2_double = avx2::kKernels<double>;
-extern const FitRows avx2_fit_rows = avx2::fit_rows;
+extern const Routines avx2_routines = avx2::kRoutines;
 }  // namespace quickmeans

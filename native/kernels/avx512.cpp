@@ -5,11 +5,10 @@
 #define QM_DENSE_ROWS 4
 #define QM_DENSE_VECTORS 4
 
-#include "chain.hpp"
-#include "support.hpp"
+#include "kernels.hpp"
 
 namespace quickmeans {
 extern const Kernels<float> avx512_float = avx512::kKernels<float>;
 extern const Kernels<double> avx512_double = avx512::kKernels<double>;
-extern const FitRows avx512_fit_rows = avx512::fit_rows;
+extern const Routines avx512_routines = avx512::kRoutines;
 }  // namespace quickmeans

@@ -5,11 +5,10 @@
 #define QM_DENSE_ROWS 4
 #define QM_DENSE_VECTORS 2
 
-#include "chain.hpp"
-#include "support.hpp"
+#include "kernels.hpp"
 
 namespace quickmeans {
 extern const Kernels<float> baseline_float = baseline::kKernels<float>;
 extern const Kernels<double> baseline_double = baseline::kKernels<double>;
-extern const FitRows baseline_fit_rows = baseline::fit_rows;
+extern const Routines baseline_routines = baseline::kRoutines;
 }  // namespace quickmeans

@@ -70,24 +70,24 @@ void finish_largest_few(const Job<T>& job, const T* in, const Range& rows, const
 }
 
 template <class T, int N>
-bool tile_of(const Job<T>& job, const Range& rows, const Workspace<T>& w) {
-    const bool fine = load_tile(job.rows, rows.first, rows.count, w.front, N * kWidth<T>, w.staging, job.limit);
-    if (job.labels && !fine) return false;
-    const T* in = walk<T, N>(job, w);
-    if (!job.labels)
-        finish_scores<T, N>(job, in, rows, w);
-    else if (job.n_best == 1)
-        finish_largest<T, N>(job, in, rows);
-    else
-        finish_largest_few<T, N>(job, in, rows, w);
-    return true;
-}
+struct ProductTile {
+    static bool run(const Job<T>& job, const Range& rows, const Workspace<T>& w) {
+        const bool fine = load_tile(job.rows, rows.first, rows.count, w.front, N * kWidth<T>, w.staging, job.limit);
+        if (job.labels && !fine) return false;
+        const T* in = walk<T, N>(job, w);
+        if (!job.labels)
+            finish_scores<T, N>(job, in, rows, w);
+        else if (job.n_best == 1)
+            finish_largest<T, N>(job, in, rows);
+        else
+            finish_largest_few<T, N>(job, in, rows, w);
+        return true;
+    }
+};
 
-// One row, no tile: scores into the window, then what the job asks for.
+// All the factors for one row x, which stands in w.front; the scores go into the window.
 template <class T>
-bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
-    const T* x = load_row(job.rows, index, w.front);
-    if (job.labels && !is_within(x, job.rows.n_columns, job.limit)) return false;
+void walk_row(const Job<T>& job, const T* x, const Workspace<T>& w) {
     T* out = w.back;
     for (std::int64_t q = 0; q < job.n_factors; ++q) {
         const bool last = q + 1 == job.n_factors;
@@ -95,6 +95,14 @@ bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
         x = out;
         out = out == w.back ? w.front : w.back;
     }
+}
+
+// One row, no tile: scores into the window, then what the job asks for.
+template <class T>
+bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
+    const T* x = load_row(job.rows, index, w.front);
+    if (job.labels && !is_within(x, job.rows.n_columns, job.limit)) return false;
+    walk_row(job, x, w);
     const std::int64_t n = job.factors[job.n_factors - 1].n_rows;
     if (!job.labels) {
         T* to = job.scores + index * job.score_row_step;
@@ -115,26 +123,5 @@ bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
     }
     return true;
 }
-
-template <class T>
-bool tile(const Job<T>& job, const Range& rows, int lanes, const Workspace<T>& w) {
-    constexpr int line = 64 / QM_VECTOR_BYTES;
-    switch (lanes * int(sizeof(T)) / 64) {
-        case 1:
-            return tile_of<T, line>(job, rows, w);
-        case 2:
-            return tile_of<T, 2 * line>(job, rows, w);
-#if QM_MAX_TILE_BYTES >= 256
-        default:
-            return tile_of<T, 4 * line>(job, rows, w);
-#else
-        default:
-            return false;
-#endif
-    }
-}
-
-template <class T>
-constexpr Kernels<T> kKernels{QM_NAME, QM_MAX_TILE_BYTES, tile<T>, row<T>};
 
 }  // namespace quickmeans::QM_ISA

@@ -9,7 +9,7 @@ namespace quickmeans::QM_ISA {
 // The row in `buffer`, and a zero after it for the entries that fill up short rows of a slice.
 template <class T>
 const T* load_row(const RowsView& x, std::int64_t index, T* buffer) {
-    converter<T>(x.scalar)(x.data + index * x.row_stride, x.column_stride, buffer, x.n_columns);
+    converter<T>(x.scalar)(row_at(x, index), x.column_stride, buffer, x.n_columns);
     buffer[x.n_columns] = T(0);
     return buffer;
 }

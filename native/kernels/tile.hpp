@@ -52,6 +52,9 @@ Convert<T> converter(Scalar scalar) {
 template <class T>
 constexpr Scalar kScalarOf = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64;
 
+inline std::int64_t position(const RowsView& x, std::int64_t i) { return x.index ? x.index[i] : i; }
+inline const char* row_at(const RowsView& x, std::int64_t i) { return x.data + position(x, i) * x.row_stride; }
+
 // Whether all numbers seen lie in [-limit, limit]. Sums of 0 * x stay zero until a NaN or an infinity comes by; there
 // are several, so that none waits for the last.
 template <class T>
@@ -98,7 +101,7 @@ bool load_by_row(const RowsView& x, std::int64_t first, std::int64_t count, T* t
         const char *source[W], *staged[W];
         for (int i = 0; i < W; ++i) {
             const std::int64_t r = lane + i < count ? lane + i : count - 1;
-            source[i] = x.data + (first + r) * x.row_stride;
+            source[i] = row_at(x, first + r);
             staged[i] = reinterpret_cast<const char*>(staging + i * kStagingColumns);
         }
         for (std::int64_t j = 0; j < whole; j += W) transpose_in(source, j, tile + j * lanes + lane, lanes, W, check);
@@ -135,7 +138,7 @@ inline std::int64_t magnitude(std::int64_t x) { return x < 0 ? -x : x; }
 // tile[j * lanes + i] = x[first + i, j]; false if one of them is not in [-limit, limit].
 template <class T>
 bool load_tile(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T* staging, T limit) {
-    if (magnitude(x.row_stride) < magnitude(x.column_stride))
+    if (!x.index && magnitude(x.row_stride) < magnitude(x.column_stride))
         return load_by_column(x, first, count, tile, lanes, limit);
     return load_by_row(x, first, count, tile, lanes, staging, limit);
 }

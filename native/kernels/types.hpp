@@ -45,7 +45,8 @@ struct FactorView {
 
 enum class Scalar : std::int32_t { f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, count };
 
-// An n_rows x n_columns array of any element type and any strides (in bytes); only ever read.
+// n_rows x n_columns numbers of any element type and any strides (in bytes); only ever read. With an index, row i is
+// row index[i] of the array.
 struct RowsView {
     const char* data;
     std::int64_t n_rows;
@@ -53,6 +54,7 @@ struct RowsView {
     std::int64_t row_stride;
     std::int64_t column_stride;
     Scalar scalar;
+    const std::int64_t* index;
 };
 
 // A job: what to do with S_1 ... S_Q x for every row x.
@@ -81,6 +83,27 @@ struct Range {
     std::int64_t count;
 };
 
+// The nearest of some centres for every row: the product screens them, dense rows settle it (see shortlist.hpp).
+// Results stand where the rows stand in the array, whatever the index.
+template <class T>
+struct SettleJob {
+    Job<T> screen;           // its factors, offset, limit and rows
+    const T* mean;           // IN  n_columns
+    const T* centers;        // IN  n_centers x n_columns
+    const T* center_offset;  // IN  n_centers
+    const T* slack;          // IN  n_centers, how far the screen is from each centre
+    T reach;                 // IN  the share of slack times distance from the mean that scores may be wrong by
+    std::int64_t shortlist;  // IN  so many candidates for every row; 0: as many as are within reach
+    bool norms_known;
+    T* norms;                 // IN (or else OUT)  squared distance from the mean
+    std::int32_t* labels;     // OUT
+    T* best;                  // OUT  <x, c> + offset of the nearest centre c
+    T* second;                // OUT  no other centre's score is above this, as far as the screen can tell
+    std::int64_t* n_listed;   // IN/OUT  grows by the number of candidates
+    std::int64_t* n_settled;  // IN/OUT  grows by the number of those whose dense rows were looked at
+};
+constexpr int kListed = 64;  // candidates that wait to be settled, at most
+
 // Least squares on supports: n_rows problems over n_atoms unknowns with one Gram matrix (see support.hpp).
 struct SupportJob {
     std::int64_t n_rows;
@@ -95,6 +118,51 @@ struct SupportJob {
 };
 using FitRows = void (*)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order);
 
+// Sums of rows by cluster (see sums.hpp); the members of cluster k are members[starts[k]] ... members[starts[k + 1] -
+// 1].
+struct SumJob {
+    RowsView rows;
+    const std::int64_t* members;
+    const std::int64_t* starts;
+    const double* weights;  // one a member, or null for ones
+    double* sums;           // IN/OUT  n_clusters x n_columns
+};
+using AddMembers = void (*)(const SumJob&, std::int64_t cluster, const Range& columns);
+
+// Sums of rows and of their squares, block by block (see sums.hpp).
+struct MomentJob {
+    RowsView rows;
+    const double* weights;  // one a row, or null for ones
+    const double* shift;    // n_columns
+    double* sums;           // IN/OUT  n_blocks x n_columns
+    double* squares;        // IN/OUT  n_blocks x n_columns
+};
+using AddBlockMoments = void (*)(const MomentJob&, std::int64_t block, const Range& rows);
+
+// Starting points (see seeding.hpp). The squared distance of points i and j is that of their columns plus the
+// residuals of both.
+struct SeedJob {
+    std::int64_t n_points;
+    std::int64_t n_columns;
+    const float* points;     // IN  n_columns x n_points
+    const float* residuals;  // IN  n_points
+    const double* weights;   // IN  n_points
+    std::int64_t n_centers;
+    std::int64_t n_trials;
+    std::int64_t first;      // IN  the first centre
+    const double* uniforms;  // IN  n_centers x n_trials, in [0, 1)
+    std::int64_t* chosen;    // OUT n_centers
+};
+using Seed = std::int64_t (*)(const SeedJob&, float* closest, float* trial, float* best, double* scratch);
+
+// What does not depend on the type of the product.
+struct Routines {
+    FitRows fit_rows;
+    AddMembers add_members;
+    AddBlockMoments moments;
+    Seed seed;
+};
+
 // Scratch memory of one thread.
 template <class T>
 struct Workspace {
@@ -102,6 +170,7 @@ struct Workspace {
     T* back;     // width_back x lanes
     T* window;   // kWindowRows x lanes (tile) or n_outputs (single row)
     T* staging;  // lanes x kStagingColumns
+    T* line;     // one row of the input
     T* heap_scores;
     std::int64_t* heap_labels;
 };
@@ -115,6 +184,8 @@ struct Kernels {
     int max_tile_bytes;
     bool (*tile)(const Job<T>&, const Range& rows, int lanes, const Workspace<T>&);
     bool (*row)(const Job<T>&, std::int64_t row, const Workspace<T>&);
+    bool (*settle_tile)(const SettleJob<T>&, const Range& rows, int lanes, const Workspace<T>&);
+    bool (*settle_row)(const SettleJob<T>&, std::int64_t row, const Workspace<T>&);
 };
 
 }  // namespace quickmeans

@@ -17,6 +17,33 @@ def fit_supports(
     n_threads: int,
     isa: str = "",
 ) -> None: ...
+def add_members(
+    x: NDArray[Any],
+    members: NDArray[Any],
+    starts: NDArray[Any],
+    weights: NDArray[Any] | None,
+    sums: NDArray[Any],
+    n_threads: int,
+    isa: str = "",
+) -> None: ...
+def moments(
+    x: NDArray[Any],
+    weights: NDArray[Any] | None,
+    shift: NDArray[Any],
+    sums: NDArray[Any],
+    squares: NDArray[Any],
+    n_threads: int,
+    isa: str = "",
+) -> None: ...
+def seed(
+    points: NDArray[Any],
+    residuals: NDArray[Any],
+    weights: NDArray[Any],
+    first: int,
+    uniforms: NDArray[Any],
+    chosen: NDArray[Any],
+    isa: str = "",
+) -> int: ...
 
 class Product32:
     def __init__(self, factors: list[_Factor], isa: str = "") -> None: ...
@@ -31,6 +58,26 @@ class Product32:
         scores: NDArray[Any],
         n_threads: int,
     ) -> int: ...
+    def settle(
+        self,
+        x: NDArray[Any],
+        index: NDArray[Any] | None,
+        offset: NDArray[Any],
+        mean: NDArray[Any],
+        centers: NDArray[Any],
+        center_offset: NDArray[Any],
+        slack: NDArray[Any],
+        reach: float,
+        shortlist: int,
+        norms_known: bool,
+        norms: NDArray[Any],
+        labels: NDArray[Any],
+        best: NDArray[Any],
+        second: NDArray[Any],
+        largest_offset: float,
+        growth: float,
+        n_threads: int,
+    ) -> tuple[int, int, int]: ...
     @property
     def isa(self) -> str: ...
 
@@ -47,5 +94,25 @@ class Product64:
         scores: NDArray[Any],
         n_threads: int,
     ) -> int: ...
+    def settle(
+        self,
+        x: NDArray[Any],
+        index: NDArray[Any] | None,
+        offset: NDArray[Any],
+        mean: NDArray[Any],
+        centers: NDArray[Any],
+        center_offset: NDArray[Any],
+        slack: NDArray[Any],
+        reach: float,
+        shortlist: int,
+        norms_known: bool,
+        norms: NDArray[Any],
+        labels: NDArray[Any],
+        best: NDArray[Any],
+        second: NDArray[Any],
+        largest_offset: float,
+        growth: float,
+        n_threads: int,
+    ) -> tuple[int, int, int]: ...
     @property
     def isa(self) -> str: ...

@@ -34,3 +34,8 @@ def _processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def instruction_set() -> str:
+    """The instruction set that QUICKMEANS_ISA names; empty for the best there is."""
+    return os.environ.get("QUICKMEANS_ISA", "")

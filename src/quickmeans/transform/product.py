@@ -390,7 +390,8 @@ def _why_not_comparable(rows: NDArray[Any], first: int, dtype: np.dtype[Any]) ->
         remedy = "scale X or use float64" if dtype == np.float32 else "scale X"
         return f"The products with rows of X from {first} on may overflow {dtype}; {remedy}."
     i, j = first + position[0], position[1]
-    return f"X holds {rows[i, j]} at row {i}, column {j}; nearest rows are defined for finite numbers only."
+    what = "NaN" if np.isnan(rows[i, j]) else "infinity"
+    return f"X contains {what} (row {i}, column {j}); nearest rows are defined for finite numbers only."
 
 
 def _threads(rows: NDArray[Any], n_threads: int | None) -> int:

@@ -1,0 +1,294 @@
+// The nearest centre of every row by way of a shortlist.
+//
+// Centre c_k has the score <x, c_k> + offset_k, the nearest one the largest. The product has rows v_k near c_k, and its
+// scores s_k are wrong by <x - m, c_k - v_k> and a constant: with e_k = |c_k - v_k| (the slack) and y = |x - m| (m the
+// mean) no more than y e_k, and most often not more than a small share z (the reach) of it. So centre k can be
+// nearest only if s_k + z y e_k >= max_j (s_j - z y e_j). Those that can are listed while the last factor is being
+// applied, and settled by their exact scores. There the nearest of all centres gains e^2 / 2 on the average (x lies in
+// its direction, so the product misses a part of it), which is one more reason to turn a candidate away.
+#pragma once
+
+#include "chain.hpp"
+
+namespace quickmeans::QM_ISA {
+
+template <class T>
+T dot(const T* x, const T* y, std::int64_t n) {
+    constexpr int W = kWidth<T>, C = 4;
+    Vec<T> sum[C] = {};
+    std::int64_t i = 0;
+    for (; i + C * W <= n; i += C * W)
+        for (int c = 0; c < C; ++c) sum[c] += load(x + i + c * W) * load(y + i + c * W);
+    for (; i + W <= n; i += W) sum[0] += load(x + i) * load(y + i);
+    const Vec<T> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    T total = 0;
+    for (int j = 0; j < W; ++j) total += all[j];
+    for (; i < n; ++i) total += x[i] * y[i];
+    return total;
+}
+
+// What has been found out about one row.
+template <class T>
+struct Contest {
+    T best, second, bar, reach;
+    std::int64_t label, n_listed, n_settled, n_seen;
+};
+
+// The candidates of the rows of a tile. Lane after lane the same steps in the same order whatever the tile, so the same
+// results.
+template <class T>
+struct Lists {
+    const SettleJob<T>& job;
+    const Range& rows;
+    const Workspace<T>& w;
+    Contest<T>* contests;
+
+    void begin(std::int64_t lane, T norm) const {
+        const T low = -T(__builtin_inf()), high = T(__builtin_inf());
+        const T reach = job.shortlist ? T(0) : job.reach * T(__builtin_sqrt(double(norm)));
+        contests[lane] = {low, job.shortlist ? high : low, low, reach, 0, 0, 0, 0};
+    }
+
+    T slack_of(std::int64_t k, T reach) const { return reach * job.slack[k]; }
+    // The highest exact score that centre k may have.
+    T most(std::int64_t k, T score, T reach) const {
+        return score + slack_of(k, reach) + T(0.5) * job.slack[k] * job.slack[k];
+    }
+
+    // The row as it is, or converted. Lanes past the last row repeat it.
+    const T* row_of(std::int64_t lane) const {
+        const RowsView& x = job.screen.rows;
+        const char* at = row_at(x, rows.first + (lane < rows.count ? lane : rows.count - 1));
+        const bool direct = x.scalar == kScalarOf<T> && x.column_stride == std::int64_t(sizeof(T)) &&
+                            reinterpret_cast<std::uintptr_t>(at) % alignof(T) == 0;
+        if (direct) return reinterpret_cast<const T*>(at);
+        converter<T>(x.scalar)(at, x.column_stride, w.line, x.n_columns);
+        return w.line;
+    }
+
+    void settle(Contest<T>& c, const T* x, std::int64_t k) const {
+        const std::int64_t n = job.screen.rows.n_columns;
+        const T score = dot(x, job.centers + k * n, n) + job.center_offset[k];
+        ++c.n_settled;
+        const bool wins = c.best == -T(__builtin_inf()) || comes_before(score, k, c.best, c.label);
+        const T loser = wins ? c.best : score;
+        if (loser > c.second) c.second = loser;
+        if (wins) c.best = score, c.label = k;
+    }
+
+    // Settle the candidates of a lane: the most promising first, then those that may still be better.
+    __attribute__((noinline)) void settle_all(std::int64_t lane, const T* scores, const std::int64_t* labels) const {
+        Contest<T>& c = contests[lane];
+        if (!c.n_listed) return;
+        const T* x = row_of(lane);
+        std::int64_t first = 0;
+        for (std::int64_t i = 1; i < c.n_listed; ++i)
+            if (comes_before(scores[i], labels[i], scores[first], labels[first])) first = i;
+        settle(c, x, labels[first]);
+        for (std::int64_t i = 0; i < c.n_listed; ++i) {
+            if (i == first) continue;
+            const T limit = most(labels[i], scores[i], c.reach);
+            if (job.shortlist || limit >= c.best)
+                settle(c, x, labels[i]);
+            else if (limit > c.second)
+                c.second = limit;
+        }
+        c.n_listed = 0;
+    }
+
+    // Make room: forget those that the bar has risen above; if that does not help, settle all.
+    void shrink(std::int64_t lane, T* scores, std::int64_t* labels) const {
+        Contest<T>& c = contests[lane];
+        std::int64_t kept = 0;
+        for (std::int64_t i = 0; i < c.n_listed; ++i) {
+            if (scores[i] + slack_of(labels[i], c.reach) >= c.bar) {
+                scores[kept] = scores[i];
+                labels[kept++] = labels[i];
+            } else {
+                const T limit = most(labels[i], scores[i], c.reach);
+                if (limit > c.second) c.second = limit;
+            }
+        }
+        c.n_listed = kept;
+    }
+
+    void add(std::int64_t lane, T score, std::int64_t k) const {
+        Contest<T>& c = contests[lane];
+        T* scores = w.heap_scores + lane * kListed;
+        std::int64_t* labels = w.heap_labels + lane * kListed;
+        if (c.n_listed == kListed) {
+            shrink(lane, scores, labels);
+            if (c.n_listed > kListed / 2) settle_all(lane, scores, labels);
+        }
+        ++c.n_seen;
+        scores[c.n_listed] = score;
+        labels[c.n_listed++] = k;
+    }
+
+    // The result of a lane, once its last candidates are settled.
+    void end(std::int64_t lane, T norm) const {
+        Contest<T>& c = contests[lane];
+        if (!job.shortlist) {
+            T* scores = w.heap_scores + lane * kListed;
+            std::int64_t* labels = w.heap_labels + lane * kListed;
+            shrink(lane, scores, labels);
+            settle_all(lane, scores, labels);
+        } else {
+            const Heap<T> heap{w.heap_scores + lane * job.shortlist, w.heap_labels + lane * job.shortlist,
+                               job.shortlist};
+            c.n_listed = c.n_seen = job.shortlist;
+            settle_all(lane, heap.scores, heap.labels);
+        }
+        const std::int64_t at = position(job.screen.rows, rows.first + lane);
+        job.labels[at] = std::int32_t(c.label);
+        job.best[at] = c.best;
+        job.second[at] = c.second;
+        job.norms[at] = norm;
+    }
+};
+
+// The sink that lists candidates: within reach of the best lower bound so far.
+template <class T, int N>
+struct Shortlist {
+    static constexpr int kVectors = N;
+    static constexpr int W = kWidth<T>;
+    const Lists<T>* lists;
+    const T* slack;
+    Vec<T> reach[N], bar[N], rejected[N];
+
+    explicit Shortlist(const Lists<T>& all) : lists(&all), slack(all.job.slack) {
+        for (int i = 0; i < N * W; ++i) reach[i / W][i % W] = all.contests[i].reach;
+        for (int i = 0; i < N; ++i) bar[i] = rejected[i] = splat(-T(__builtin_inf()));
+    }
+    void take(std::int64_t row, const Vec<T>* v) {
+        const T e = slack[row], gain = T(0.5) * e * e;
+        for (int i = 0; i < N; ++i) {
+            const Vec<T> doubt = reach[i] * e, upper = v[i] + doubt, lower = v[i] - doubt;
+            const auto enters = upper >= bar[i];
+            const Vec<T> lost = enters ? rejected[i] : upper + gain;
+            rejected[i] = lost > rejected[i] ? lost : rejected[i];
+            bar[i] = lower > bar[i] ? lower : bar[i];
+            const unsigned bits = lane_bits<T>(enters);
+            if (__builtin_expect(bits != 0, 0)) list(i, bits, row, v[i]);
+        }
+    }
+    __attribute__((noinline)) void list(int i, unsigned lanes, std::int64_t row, Vec<T> v) const {
+        for (; lanes; lanes &= lanes - 1) {
+            const int j = __builtin_ctz(lanes);
+            lists->contests[i * W + j].bar = bar[i][j];
+            lists->add(i * W + j, v[j], row);
+        }
+    }
+    void end() const {
+        for (int lane = 0; lane < N * W; ++lane) {
+            Contest<T>& c = lists->contests[lane];
+            c.bar = bar[lane / W][lane % W];
+            const T lost = rejected[lane / W][lane % W];
+            if (lost > c.second) c.second = lost;
+        }
+    }
+};
+
+// Squared distances from the mean of the rows of a tile.
+template <class T, int N>
+void tile_norms(const SettleJob<T>& job, const T* tile, T* norms) {
+    constexpr int W = kWidth<T>;
+    Vec<T> sum[N] = {};
+    for (std::int64_t j = 0; j < job.screen.rows.n_columns; ++j)
+        for (int i = 0; i < N; ++i) {
+            const Vec<T> d = load(tile + (j * N + i) * W) - job.mean[j];
+            sum[i] += d * d;
+        }
+    for (int i = 0; i < N; ++i) store(norms + i * W, sum[i]);
+}
+
+template <class T>
+void count(const SettleJob<T>& job, const Contest<T>* contests, std::int64_t n) {
+    std::int64_t listed = 0, settled = 0;
+    for (std::int64_t lane = 0; lane < n; ++lane) listed += contests[lane].n_seen, settled += contests[lane].n_settled;
+    __atomic_fetch_add(job.n_listed, listed, __ATOMIC_RELAXED);
+    __atomic_fetch_add(job.n_settled, settled, __ATOMIC_RELAXED);
+}
+
+template <class T, int N>
+struct SettleTile {
+    static bool run(const SettleJob<T>& job, const Range& rows, const Workspace<T>& w) {
+        constexpr int kLanes = N * kWidth<T>;
+        const Job<T>& screen = job.screen;
+        if (!load_tile(screen.rows, rows.first, rows.count, w.front, kLanes, w.staging, screen.limit)) return false;
+        T norms[kLanes];
+        Contest<T> contests[kLanes];
+        const Lists<T> lists{job, rows, w, contests};
+        if (job.norms_known)
+            for (int i = 0; i < kLanes; ++i)
+                norms[i] = job.norms[position(screen.rows, rows.first + (i < rows.count ? i : rows.count - 1))];
+        else
+            tile_norms<T, N>(job, w.front, norms);
+        for (int lane = 0; lane < kLanes; ++lane) lists.begin(lane, norms[lane]);
+        const T* in = walk<T, N>(screen, w);
+        if (job.shortlist) {
+            LargestFew<T, N> sink(w, job.shortlist, screen.factors[screen.n_factors - 1].n_rows);
+            finish(screen, in, sink);
+        } else {
+            Shortlist<T, N> sink(lists);
+            finish(screen, in, sink);
+            sink.end();
+        }
+        for (std::int64_t lane = 0; lane < rows.count; ++lane) lists.end(lane, norms[lane]);
+        count(job, contests, rows.count);
+        return true;
+    }
+};
+
+// The same for one row: in the first lane of a vector, so that it is rounded in the same way.
+template <class T>
+T row_norm(const SettleJob<T>& job, const T* x) {
+    Vec<T> sum{};
+    for (std::int64_t j = 0; j < job.screen.rows.n_columns; ++j) {
+        Vec<T> d = splat(x[j]) - job.mean[j];
+        QM_IN_REGISTER(d);
+        sum += d * d;
+    }
+    return sum[0];
+}
+
+// The candidates of one row: the row in the first lane of a tile, the others closed.
+template <class T>
+void list_row(const Lists<T>& lists, const FactorView<T>& last, const T* scores) {
+    Shortlist<T, 1> sink(lists);
+    for (int lane = 1; lane < kWidth<T>; ++lane) sink.bar[0][lane] = T(__builtin_inf());
+    for (const Slice* slice = last.slices; slice != last.slices + last.n_slices; ++slice)
+        for (int i = 0; i < slice->n_rows; ++i) {
+            Vec<T> v = splat(scores[slice->row[i]]);
+            QM_IN_REGISTER(v);
+            sink.take(slice->row[i], &v);
+        }
+    sink.end();
+}
+
+// One row alone.
+template <class T>
+bool settle_row(const SettleJob<T>& job, std::int64_t index, const Workspace<T>& w) {
+    const Job<T>& screen = job.screen;
+    const T* x = load_row(screen.rows, index, w.front);
+    if (!is_within(x, screen.rows.n_columns, screen.limit)) return false;
+    const T norm = job.norms_known ? job.norms[position(screen.rows, index)] : row_norm(job, x);
+    const Range rows{index, 1};
+    Contest<T> contests[kWidth<T>];
+    const Lists<T> lists{job, rows, w, contests};
+    for (int lane = 0; lane < kWidth<T>; ++lane) lists.begin(lane, norm);
+    walk_row(screen, x, w);
+    const FactorView<T>& last = screen.factors[screen.n_factors - 1];
+    if (job.shortlist) {
+        const Heap<T> heap{w.heap_scores, w.heap_labels, job.shortlist};
+        heap.clear(last.n_rows);
+        for (std::int64_t k = 0; k < last.n_rows; ++k) heap.offer(w.window[k], k);
+    } else {
+        list_row(lists, last, w.window);
+    }
+    lists.end(0, norm);
+    count(job, contests, 1);
+    return true;
+}
+
+}  // namespace quickmeans::QM_ISA

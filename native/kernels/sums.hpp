@@ -1,0 +1,75 @@
+// Weighted sums of the rows of each cluster, in float64.
+//
+// A sum is taken over its members in the order in which they are listed, by one thread: the number of threads changes
+// nothing.
+#pragma once
+
+#include "tile.hpp"
+
+namespace quickmeans::QM_ISA {
+
+// sum[0..n) += weight * the n elements of type S that start at `from`, `stride` bytes apart.
+template <class S>
+void add_scaled(const char* from, std::int64_t stride, double weight, double* sum, std::int64_t n) {
+    if (stride == std::int64_t(sizeof(S)))
+        for (std::int64_t i = 0; i < n; ++i)
+            sum[i] += weight * convert_one<double, S>(from + i * std::int64_t(sizeof(S)));
+    else
+        for (std::int64_t i = 0; i < n; ++i) sum[i] += weight * convert_one<double, S>(from + i * stride);
+}
+
+// With d = x - shift: sum[0..n) += weight * d, square[0..n) += weight * d^2.
+template <class S>
+void add_moments(const char* from, std::int64_t stride, double weight, const double* shift, double* sum, double* square,
+                 std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double d = convert_one<double, S>(from + i * stride) - shift[i];
+        sum[i] += weight * d;
+        square[i] += weight * d * d;
+    }
+}
+
+using AddMoments = void (*)(const char*, std::int64_t, double, const double*, double*, double*, std::int64_t);
+
+inline AddMoments moment_adder(Scalar scalar) {
+    static constexpr AddMoments table[] = {
+        add_moments<Half>,          add_moments<float>,         add_moments<double>,       add_moments<std::int8_t>,
+        add_moments<std::int16_t>,  add_moments<std::int32_t>,  add_moments<std::int64_t>, add_moments<std::uint8_t>,
+        add_moments<std::uint16_t>, add_moments<std::uint32_t>, add_moments<std::uint64_t>};
+    static_assert(sizeof table / sizeof *table == std::size_t(Scalar::count));
+    return table[int(scalar)];
+}
+
+// The moments of some rows, added to those of their block.
+inline void moments(const MomentJob& job, std::int64_t block, const Range& rows) {
+    const RowsView& x = job.rows;
+    const AddMoments add = moment_adder(x.scalar);
+    const std::int64_t at = block * x.n_columns;
+    for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i)
+        add(x.data + i * x.row_stride, x.column_stride, job.weights ? job.weights[i] : 1.0, job.shift, job.sums + at,
+            job.squares + at, x.n_columns);
+}
+
+using AddScaled = void (*)(const char*, std::int64_t, double, double*, std::int64_t);
+
+inline AddScaled adder(Scalar scalar) {
+    static constexpr AddScaled table[] = {
+        add_scaled<Half>,          add_scaled<float>,         add_scaled<double>,       add_scaled<std::int8_t>,
+        add_scaled<std::int16_t>,  add_scaled<std::int32_t>,  add_scaled<std::int64_t>, add_scaled<std::uint8_t>,
+        add_scaled<std::uint16_t>, add_scaled<std::uint32_t>, add_scaled<std::uint64_t>};
+    static_assert(sizeof table / sizeof *table == std::size_t(Scalar::count));
+    return table[int(scalar)];
+}
+
+// The columns [columns.first, columns.first + columns.count) of one cluster's sum.
+inline void add_members(const SumJob& job, std::int64_t cluster, const Range& columns) {
+    const RowsView& x = job.rows;
+    const AddScaled add = adder(x.scalar);
+    double* sum = job.sums + cluster * x.n_columns + columns.first;
+    for (std::int64_t m = job.starts[cluster]; m < job.starts[cluster + 1]; ++m) {
+        const char* from = x.data + job.members[m] * x.row_stride + columns.first * x.column_stride;
+        add(from, x.column_stride, job.weights ? job.weights[m] : 1.0, sum, columns.count);
+    }
+}
+
+}  // namespace quickmeans::QM_ISA

@@ -1,0 +1,1 @@
+"""The clustering mathematics: functions on arrays."""

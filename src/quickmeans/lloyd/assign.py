@@ -1,0 +1,179 @@
+r"""The assignment step: for every row the nearest centroid, by way of a product that is close to the centroids.
+
+Centroid :math:`m + c_k` has the score :math:`t_k = \langle x, c_k\rangle - b_k` (see `points`), the nearest one the
+largest. The product V has rows :math:`v_k` near :math:`c_k` and gives scores :math:`s_k` for the price of its
+non-zeros. With :math:`e_k = \|c_k - v_k\|` they are wrong by at most :math:`\|x - m\| e_k`, and mostly by less than a
+small share z of it, the reach: only those k are candidates that have
+
+.. math:: s_k + z \|x - m\| e_k \ge \max_j \; s_j - z \|x - m\| e_j.
+
+The exact scores of the candidates settle it. The reach is calibrated on a sample of the rows; with z = 1 the answer is
+certain.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quickmeans.lloyd.points import Rows, row_blocks
+from quickmeans.transform import SparseProduct
+
+CERTAIN = 1.0
+_NORM_ROWS = 1024
+
+
+@dataclass
+class Assignment:
+    """What is known of every row: its label, the score of its centroid, a bound on all other scores, its norm."""
+
+    labels: NDArray[np.int32]
+    best: NDArray[Any]
+    second: NDArray[Any]
+    norms: NDArray[Any]  # squared, about the mean
+    norms_known: bool = False
+    n_listed: int = 0
+    n_settled: int = 0
+
+    @classmethod
+    def empty(cls, n_rows: int, dtype: np.dtype[Any]) -> "Assignment":
+        best, second, norms = (np.empty(n_rows, dtype) for _ in range(3))
+        return cls(np.zeros(n_rows, np.int32), best, second, norms)
+
+    @property
+    def squared_distances(self) -> NDArray[Any]:
+        """From each row to its centroid, to the accuracy of the scores."""
+        return np.asarray(np.maximum(self.norms - 2 * self.best, 0))
+
+
+class Screen:
+    """Centroids m + c_k and a product near the c_k; without one, the dense centroids themselves."""
+
+    def __init__(
+        self,
+        centers: NDArray[np.float64],
+        mean: NDArray[np.float64],
+        dtype: np.dtype[Any],
+        product: SparseProduct | None = None,
+        *,
+        reach: float = CERTAIN,
+        shortlist: int = 0,
+    ) -> None:
+        V = centers if product is None else product.toarray().astype(np.float64)
+        self._set(centers, mean, dtype, reach, shortlist)
+        self._use(product, _offset(V, mean), np.linalg.norm(centers - V, axis=1))
+
+    @classmethod
+    def low_rank(
+        cls,
+        centers: NDArray[np.float64],
+        mean: NDArray[np.float64],
+        dtype: np.dtype[Any],
+        basis: NDArray[np.float64],
+        *,
+        reach: float = CERTAIN,
+        shortlist: int = 0,
+    ) -> "Screen":
+        """The projection of the centroids on some orthonormal columns as their product: v_k = B B' c_k."""
+        self = object.__new__(cls)
+        self._set(centers, mean, dtype, reach, shortlist)
+        coefficients = centers @ basis
+        squares = np.einsum("kr,kr->k", coefficients, coefficients)
+        rest = np.maximum(2 * self._halves - squares, 0)
+        product = SparseProduct([coefficients.astype(dtype), basis.T.astype(dtype)])
+        self._use(product, 0.0 - (squares / 2 + coefficients @ (mean @ basis)), np.sqrt(rest))
+        return self
+
+    def _set(
+        self,
+        centers: NDArray[np.float64],
+        mean: NDArray[np.float64],
+        dtype: np.dtype[Any],
+        reach: float,
+        shortlist: int,
+    ) -> None:
+        self.dtype, self.reach, self.shortlist = dtype, reach, shortlist
+        self.centers, self.mean = centers.astype(dtype), mean.astype(dtype)
+        self._halves = np.einsum("kd,kd->k", centers, centers) / 2
+        self._exact_offset = 0.0 - (self._halves + centers @ mean)
+        self._growth = float(np.abs(self.centers).sum(axis=1).max())
+
+    def _use(self, product: SparseProduct | None, offset: NDArray[np.float64], slack: NDArray[np.float64]) -> None:
+        self.product = product
+        self._kernel = (SparseProduct([self.centers]) if product is None else product)._kernel(self.dtype)
+        self._offset, self._slack = offset, slack.astype(self.dtype)
+        self._largest_offset = float(max(np.abs(offset).max(), np.abs(self._exact_offset).max()))
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds of the screen, per row."""
+        return int(self.centers.size if self.product is None else self.product.macs)
+
+    def with_reach(self, reach: float) -> "Screen":
+        """The same screen with another reach."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, reach=reach)
+        return other
+
+    def certain(self) -> "Screen":
+        """The same screen with a bound that holds: |<x - m, v_k> - |c_k|^2 / 2 - t_k| <= |x - m| e_k."""
+        other = self.with_reach(CERTAIN)
+        if self.product is not None:
+            V = self.product.toarray().astype(np.float64)
+            other._offset = 0.0 - (self._halves + V @ self.mean.astype(np.float64))
+        return other
+
+    def assign(self, X: Rows, found: Assignment, n_threads: int, index: NDArray[np.int64] | None = None) -> None:
+        """Find the nearest centroids of the rows, or of those that the index names."""
+        found.n_listed = found.n_settled = 0
+        for part, rows in row_blocks(X):
+            bad, listed, settled = self._kernel.settle(
+                rows, index, self._offset.astype(self.dtype), self.mean, self.centers,
+                self._exact_offset.astype(self.dtype), self._slack, self.reach, self.shortlist, found.norms_known,
+                found.norms[part], found.labels[part], found.best[part], found.second[part],
+                self._largest_offset, self._growth, n_threads,
+            )  # fmt: skip
+            if bad >= 0:
+                where = part.start + (bad if index is None else int(index[bad]))
+                raise ValueError(
+                    f"Input X contains NaN, infinity or a value too large for {self.dtype} in the rows from {where} on."
+                )
+            found.n_listed += listed
+            found.n_settled += settled
+        found.norms_known = True
+
+
+class ProductRows:
+    """Centroids m + v_k with v_k the rows of a product: nothing to settle."""
+
+    def __init__(self, product: SparseProduct, mean: NDArray[np.float64]) -> None:
+        self.product, self.mean, self.dtype, self.reach = product, mean, product.dtype, 0.0
+        self.centers = product.toarray().astype(np.float64)
+        self._bias = 0.0 - _offset(self.centers, mean)
+
+    def certain(self) -> "ProductRows":
+        """Itself: it is."""
+        return self
+
+    def assign(self, X: Rows, found: Assignment, n_threads: int) -> None:
+        """Find the nearest centroids of the rows."""
+        found.n_listed = found.n_settled = 0
+        for part, rows in row_blocks(X):
+            labels, values = self.product.nearest_row(rows, bias=self._bias, return_distance=True, n_threads=n_threads)
+            found.labels[part], found.best[part] = labels, -values
+
+
+def fill_norms(X: Rows, mean: NDArray[np.float64], found: Assignment) -> None:
+    """|x - m|^2 of all rows, if they are not known."""
+    for part, rows in () if found.norms_known else row_blocks(X):
+        for begin in range(0, len(rows), _NORM_ROWS):
+            Y = rows[begin : begin + _NORM_ROWS].astype(np.float64) - mean
+            first = part.start + begin
+            found.norms[first : first + len(Y)] = np.einsum("id,id->i", Y, Y)
+    found.norms_known = True
+
+
+def _offset(V: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """-b_k = -(|v_k|^2 / 2 + <m, v_k>)."""
+    return np.asarray(0.0 - (np.einsum("kd,kd->k", V, V) / 2 + V @ mean), np.float64)

@@ -1,0 +1,133 @@
+r"""The choice of a screen: which product, and how far it is to be trusted.
+
+A screen costs its multiply-adds and the dense rows of the candidates that it leaves. Both are counted on a sample of
+the rows, at the reach that keeps the objective on the sample within `TARGET` of that of an exact assignment, and the
+cheapest screen is taken. Screens tried here are projections on the leading singular vectors of the centroids, the
+dense form of what `sparse_als` starts from: they cost next to nothing to find and to follow as the centroids move.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quickmeans.lloyd.assign import CERTAIN, Assignment, Screen
+from quickmeans.lloyd.points import Points, take_rows
+from quickmeans.transform import SparseProduct, sparse_als
+
+TARGET = 3e-4  # how much larger the objective may be than with exact assignment, on the sample
+REACHES = (0.03, 0.045, 0.065, 0.09, 0.13, 0.2, 0.4)
+RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
+_SAMPLE = 1024
+_SAMPLE_SCORES = 1 << 23  # no more scores than this are looked at: with many centroids the sample is smaller
+# In multiply-adds of a dense product: an entry of a dense row that settles, and putting a candidate on the list.
+_SETTLE, _LIST = 14.0, 400.0
+
+
+class Screener:
+    """Makes a screen for centroids that move: the first two times by trying, then the same kind again.
+
+    The first centroids are most often rows of X, and a screen for them is no screen for means. With a given compression
+    the second and all later screens are sparse products of that size.
+    """
+
+    def __init__(
+        self, points: Points, rng: np.random.Generator, *, shortlist: int = 0, compression: float | None = None
+    ) -> None:
+        self.points, self.rng, self.shortlist, self.compression = points, rng, shortlist, compression
+        index = rng.choice(len(points), min(_SAMPLE, len(points)), replace=False)
+        self.sample = take_rows(points.X, np.sort(index)).astype(points.dtype)
+        self.basis: NDArray[np.float64] | None = None
+        self.rank, self.reach, self.n_calls = 0, CERTAIN, 0
+        self.product: SparseProduct | None = None
+
+    def __call__(self, centers: NDArray[np.float64]) -> Screen:
+        """A screen for these centroids."""
+        self.n_calls += 1
+        if self.n_calls > 1 and self.compression is not None and _is_possible(self.compression, centers):
+            return self._sparse(centers)
+        if self.n_calls <= 2:
+            return self._choose(centers)
+        if self.rank == 0:
+            return self._dense(centers)
+        return self._low_rank(centers, self.rank).with_reach(self.reach)
+
+    def _sparse(self, centers: NDArray[np.float64]) -> Screen:
+        """A sparse product: learned once, then refitted on its supports."""
+        assert self.compression is not None
+        U = centers.astype(self.points.dtype)
+        if self.product is None or len(self.product.factors) != 2:
+            self.product = sparse_als(U, self.compression).product
+            screen = Screen(centers, self.points.mean, self.points.dtype, self.product, shortlist=self.shortlist)
+            rows = self._sample_for(len(centers))
+            screen, _ = self._calibrated(screen, rows, self._assigned(self._dense(centers), rows))
+            self.reach = screen.reach
+            return screen
+        self.product = sparse_als(U, self.compression, init=self.product, max_iter=0).product
+        return Screen(centers, self.points.mean, self.points.dtype, self.product,
+                      reach=self.reach, shortlist=self.shortlist)  # fmt: skip
+
+    def _sample_for(self, n_centers: int) -> NDArray[np.float64]:
+        return self.sample[: max(64, _SAMPLE_SCORES // n_centers)]
+
+    def _dense(self, centers: NDArray[np.float64]) -> Screen:
+        return Screen(centers, self.points.mean, self.points.dtype, reach=0.0, shortlist=self.shortlist)
+
+    def _low_rank(self, centers: NDArray[np.float64], rank: int) -> Screen:
+        assert self.basis is not None
+        return Screen.low_rank(
+            centers, self.points.mean, self.points.dtype, self.basis[:, :rank], shortlist=self.shortlist
+        )
+
+    def _choose(self, centers: NDArray[np.float64]) -> Screen:
+        """Try ranks in ascending order until the cost rises; rank 0 stands for the dense centroids."""
+        K, D = centers.shape
+        best = self._dense(centers)
+        lowest = best.macs + _SETTLE * D
+        self.rank, self.reach = 0, 0.0
+        ranks = [r for r in RANKS if r * (K + D) < lowest / 2]
+        if not ranks:
+            return best
+        rows = self._sample_for(K)
+        exact = self._assigned(best, rows)
+        start = self.rng.standard_normal((D, min(ranks[-1] + 8, min(K, D))))
+        self.basis = leading_directions(centers, leading_directions(centers, start))
+        for rank in ranks:
+            screen, cost = self._calibrated(self._low_rank(centers, rank), rows, exact)
+            if cost > 1.2 * lowest and self.rank:
+                break
+            if cost < lowest:
+                best, lowest = screen, cost
+                self.rank, self.reach = rank, screen.reach
+        return best
+
+    def _calibrated(self, screen: Screen, rows: NDArray[np.float64], exact: Assignment) -> tuple[Screen, float]:
+        """The screen with the least reach that is good enough on the sample, and its cost per row."""
+        aim = TARGET * float(exact.squared_distances.sum(dtype=np.float64))
+        for reach in (*REACHES, CERTAIN):
+            tried = screen.with_reach(reach) if reach < CERTAIN else screen.certain()
+            found = self._assigned(tried, rows)
+            if 2 * float((exact.best - found.best).sum(dtype=np.float64)) <= aim:
+                break
+        else:
+            return tried, np.inf
+        work = _SETTLE * found.n_settled * rows.shape[1] + _LIST * found.n_listed
+        return tried, screen.macs + work / len(rows)
+
+    def _assigned(self, screen: Screen, rows: NDArray[np.float64]) -> Assignment:
+        found = Assignment.empty(len(rows), screen.dtype)
+        screen.assign(rows, found, self.points.n_threads)
+        return found
+
+
+def _is_possible(compression: float, centers: NDArray[np.float64]) -> bool:
+    """Whether at least one number per row and one for the basis are left."""
+    K, D = centers.shape
+    return bool(K * D / compression >= K + 1)
+
+
+def leading_directions(centers: NDArray[np.float64], start: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """One step of subspace iteration towards the leading right singular vectors, in descending order."""
+    assert start is not None
+    Q, _ = np.linalg.qr(centers.T @ (centers @ start))
+    B = centers @ Q
+    _, rotation = np.linalg.eigh(B.T @ B)
+    return np.asarray(Q @ rotation[:, ::-1], np.float64)

@@ -1,0 +1,93 @@
+"""The update step: sums and weights of the clusters, kept up to date as labels change."""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quickmeans import _native
+from quickmeans.lloyd.points import Points, row_blocks
+from quickmeans.threads import instruction_set
+
+_FEW = 0.3  # with fewer changes than this share of the rows, the sums are corrected and not computed anew
+
+
+class ClusterSums:
+    """The weighted sum of the centred rows of each cluster, and the sum of their weights.
+
+    Every sum is taken over the rows in their order, in float64, by one thread.
+    """
+
+    def __init__(self, points: Points, n_clusters: int) -> None:
+        self.points = points
+        self.raw = np.zeros((n_clusters, points.X.shape[1]))
+        self.weights = np.zeros(n_clusters)
+        self.sizes = np.zeros(n_clusters, np.int64)
+        self._labels: NDArray[np.int32] | None = None
+
+    def follow(self, labels: NDArray[np.int32]) -> int:
+        """Bring the sums to these labels; returns how many have changed."""
+        changed = np.arange(len(labels)) if self._labels is None else np.flatnonzero(self._labels != labels)
+        if self._labels is None or len(changed) > _FEW * len(labels) or sp.issparse(self.points.X):
+            self._compute(labels)
+        elif len(changed):
+            self._correct(changed, self._labels[changed], labels[changed])
+        self._labels = labels.copy()
+        return len(changed)
+
+    @property
+    def centred(self) -> NDArray[np.float64]:
+        """Sums of x - mean."""
+        return self.raw - self.weights[:, None] * self.points.mean
+
+    def means(self, fallback: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centred means; of a cluster without weight, the fallback."""
+        empty = self.weights <= 0
+        means = self.centred
+        means /= np.where(empty, 1.0, self.weights)[:, None]
+        means[empty] = fallback[empty]
+        return means
+
+    def objective(self, centers: NDArray[np.float64], centred: NDArray[np.float64] | None = None) -> float:
+        """sum_i w_i |x_i - m - c|^2 for these labels and centres m + c."""
+        cross = np.einsum("kd,kd->", centers, self.centred if centred is None else centred)
+        squares = np.einsum("kd,kd,k->", centers, centers, self.weights)
+        return max(float(self.points.scatter - 2 * cross + squares), 0.0)
+
+    def _compute(self, labels: NDArray[np.int32]) -> None:
+        self.raw[:] = 0
+        for part, rows in row_blocks(self.points.X):
+            weights = None if self.points.weights is None else self.points.weights[part]
+            self._add(rows, np.arange(len(rows)), labels[part], weights)
+        self.sizes = np.bincount(labels, minlength=len(self.weights))
+        self.weights = np.bincount(labels, self.points.weights, len(self.weights)).astype(np.float64)
+
+    def _correct(self, changed: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32]) -> None:
+        """Take the rows away from their old clusters and add them to the new ones."""
+        weights = np.ones(len(changed)) if self.points.weights is None else self.points.weights[changed]
+        rows, labels = np.concatenate([changed, changed]), np.concatenate([old, new])
+        signed = np.concatenate([-weights, weights])
+        self._add(self.points.X, rows, labels, signed)
+        K = len(self.weights)
+        self.sizes += np.bincount(new, minlength=K) - np.bincount(old, minlength=K)
+        self.weights += np.bincount(labels, signed, K)
+        self.weights[self.sizes == 0] = 0
+        self.raw[self.sizes == 0] = 0
+
+    def _add(
+        self,
+        rows: NDArray[np.float64],
+        members: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        weights: NDArray[np.float64] | None,
+    ) -> None:
+        order, starts = by_label(labels, len(self.weights))
+        ordered = None if weights is None else weights[order]
+        _native.add_members(rows, members[order], starts, ordered, self.raw, self.points.n_threads, instruction_set())
+
+
+def by_label(labels: NDArray[np.int32], n_labels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions in order of their labels, and where each label's begin: a counting sort."""
+    n = len(labels)
+    ones = np.ones(n, np.bool_)
+    table = sp.csr_array((ones, labels, np.arange(n + 1)), shape=(n, n_labels)).tocsc()
+    return table.indices.astype(np.int64), table.indptr.astype(np.int64)

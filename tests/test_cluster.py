@@ -1,0 +1,306 @@
+"""QKMeans as its users see it."""
+
+import pickle
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import reference
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from quickmeans import QKMeans
+from quickmeans.testing import check_descent
+
+
+@parametrize_with_checks(
+    [QKMeans(n_init=2, max_iter=20), QKMeans(n_clusters=3, shortlist=0), QKMeans(n_clusters=2, shortlist=1)]
+)
+def test_scikit_learn_conventions(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # some checks have fewer different rows than clusters
+        check(estimator)
+
+
+@pytest.fixture
+def mixture(rng):
+    """Noisy rows around centres in a subspace."""
+
+    def make(n=3000, D=40, n_centers=60, dtype=np.float32):
+        centers = rng.standard_normal((n_centers, 10)) @ rng.standard_normal((10, D))
+        X = centers[rng.integers(n_centers, size=n)] + 0.5 * rng.standard_normal((n, D)) + 3
+        return X.astype(dtype)
+
+    return make
+
+
+@pytest.mark.parametrize("K", [1, 2, 30, 200])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_as_good_as_scikit_learn_from_the_same_start(mixture, K, dtype):
+    X = mixture(dtype=dtype)
+    init = X[:K]
+    theirs = KMeans(K, init=init, n_init=1, max_iter=15, tol=0).fit(X)
+    ours = QKMeans(K, init=init, max_iter=15, tol=0).fit(X)
+    assert ours.inertia_ <= 1.003 * theirs.inertia_
+    assert ours.cluster_centers_.dtype == dtype
+    exact = reference.distances(X, ours.cluster_centers_)
+    np.testing.assert_allclose(ours.inertia_, (exact[np.arange(len(X)), ours.labels_] ** 2).sum(), rtol=1e-5)
+    assert ours.inertia_ <= 1.001 * (exact.min(axis=1) ** 2).sum()
+
+
+def test_a_fit_in_small(rng):
+    X = np.array([[0.0], [1.0], [10.0], [11.0], [20.0]])
+    model = QKMeans(3, init=[[0.0], [10.0], [20.0]]).fit(X)
+    assert model.labels_.tolist() == [0, 0, 1, 1, 2]
+    np.testing.assert_allclose(model.cluster_centers_, [[0.5], [10.5], [20.0]])
+    assert model.inertia_ == pytest.approx(1.0)
+    assert model.score(X) == pytest.approx(-1.0)
+    np.testing.assert_allclose(model.transform([[0.5]]), [[0, 10, 19.5]])
+
+
+@pytest.mark.filterwarnings("ignore:Only")  # so few numbers do not always fill all clusters
+@pytest.mark.parametrize("solver", ["als", "palm4msa"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("K", "D"), [(12, 40), (40, 40), (60, 17)])
+def test_the_papers_objective_never_rises(mixture, rng, solver, weighted, K, D):
+    X = mixture(1500, D, dtype=np.float64)
+    weights = rng.random(1500) if weighted else None
+    compression = 3 if solver == "als" else "auto"
+    model = QKMeans(K, solver=solver, shortlist=0, compression=compression, sparsity_level=3, max_iter=8, tol=0,
+                    random_state=0).fit(X, sample_weight=weights)  # fmt: skip
+    check_descent(model.objective_history_)
+    V = model.product_.toarray() + model.mean_
+    np.testing.assert_allclose(model.cluster_centers_, V)
+    np.testing.assert_array_equal(model.labels_, reference.distances(X, V).argmin(axis=1))
+    w = np.ones(1500) if weights is None else weights
+    np.testing.assert_allclose(model.inertia_, w @ reference.distances(X, V).min(axis=1) ** 2, rtol=1e-9)
+    assert model.inertia_ <= model.objective_history_[-1] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"shortlist": 3}, {"shortlist": 0, "compression": 2}, {"compression": 6}, {"n_clusters": 4}]
+)
+def test_labels_are_predictions(mixture, options):
+    X = mixture()
+    model = QKMeans(**{"n_clusters": 100, "random_state": 0, "max_iter": 10} | options).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.predict(X[7:8]), model.labels_[7:8])
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.labels_)
+    np.testing.assert_allclose(-model.score(X), model.inertia_, rtol=1e-5)
+
+
+def test_exact_predictions(mixture):
+    X = mixture(2000, 60)
+    model = QKMeans(300, random_state=0, max_iter=5).fit(X)
+    assert model.product_ is not None
+    exact = reference.distances(X, model.cluster_centers_).argmin(axis=1)
+    np.testing.assert_array_equal(model.predict(X, exact=True), exact)
+    assert (model.predict(X) == exact).mean() > 0.97
+    assert 1 <= model.n_candidates_ < 20
+
+
+@pytest.mark.filterwarnings("ignore:Only")
+@pytest.mark.parametrize("options", [{}, {"shortlist": 0, "compression": 2, "n_clusters": 40}, {"compression": 8}])
+def test_threads_change_no_bit(mixture, options):
+    X = mixture(6000, 50)
+    options = {"n_clusters": 80, "random_state": 3, "max_iter": 6} | options
+    models = [QKMeans(n_threads=n, **options).fit(X) for n in (1, 2, 4)]
+    for other in models[1:]:
+        np.testing.assert_array_equal(other.labels_, models[0].labels_)
+        np.testing.assert_array_equal(other.cluster_centers_, models[0].cluster_centers_)
+
+
+def test_weights_count_like_repetition(mixture, rng):
+    X = mixture(400, 8, 5, np.float64)
+    weights = rng.integers(0, 4, 400)
+    init = X[weights > 0][:5]
+    weighted = QKMeans(5, init=init).fit(X, sample_weight=weights)
+    repeated = QKMeans(5, init=init).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_)
+    np.testing.assert_allclose(weighted.inertia_, repeated.inertia_)
+    np.testing.assert_allclose(weighted.score(X, sample_weight=weights), -weighted.inertia_)
+
+
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csr_matrix, pd.DataFrame, pl.DataFrame, np.asfortranarray])
+def test_containers(mixture, container):
+    X = mixture(500, 6, 4, np.float64)
+    X[X < 1] = 0
+    init = X[:4].copy()
+    plain = QKMeans(4, init=init).fit(X)
+    given = X if container is not pl.DataFrame else {f"x{j}": X[:, j] for j in range(6)}
+    model = QKMeans(4, init=init).fit(container(given))
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_allclose(model.transform(container(given)), plain.transform(X))
+    np.testing.assert_allclose(model.score(container(given)), plain.score(X))
+
+
+def test_small_integers_are_not_copied_to_float64(rng):
+    X = rng.integers(0, 255, (2000, 30), dtype=np.uint8)
+    init = X[:10].astype(float)
+    model, plain = QKMeans(10, init=init).fit(X), QKMeans(10, init=init).fit(X.astype(np.float64))
+    np.testing.assert_allclose(model.inertia_, plain.inertia_, rtol=1e-6)
+
+
+def test_memory_maps_are_read_only_rows(mixture, tmp_path):
+    X = mixture(1000, 10)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.testing.assert_array_equal(
+        QKMeans(9, random_state=0).fit(mapped).labels_, QKMeans(9, random_state=0).fit_predict(X)
+    )
+
+
+def test_as_a_citizen(mixture):
+    X = pd.DataFrame(mixture(600, 5), columns=list("abcde"))
+    pipeline = make_pipeline(StandardScaler(), QKMeans(4, random_state=0)).set_output(transform="pandas")
+    table = pipeline.fit_transform(X)
+    assert list(table.columns) == ["qkmeans0", "qkmeans1", "qkmeans2", "qkmeans3"]
+    search = GridSearchCV(QKMeans(random_state=0), {"n_clusters": [2, 5]}, cv=2).fit(X)
+    assert search.best_params_ == {"n_clusters": 5}
+    assert list(search.best_estimator_.feature_names_in_) == list("abcde")
+    with pytest.raises(NotFittedError):
+        QKMeans().predict(X)
+    with pytest.raises(ValueError, match="feature names"):
+        pipeline.predict(X[["a", "b"]])
+
+
+# ---- awkward data ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shortlist", ["auto", 0, 1])
+def test_constant_rows(shortlist):
+    with pytest.warns(ConvergenceWarning, match="Only 1 of the 3 clusters have rows"):
+        model = QKMeans(3, shortlist=shortlist).fit(np.full((50, 4), 7.0))
+    assert model.inertia_ == 0
+    np.testing.assert_allclose(model.cluster_centers_, 7.0)
+
+
+def test_as_many_clusters_as_rows(rng):
+    X = rng.standard_normal((70, 3))
+    model = QKMeans(70, random_state=0).fit(X)
+    assert sorted(model.labels_) == list(range(70))
+    assert model.inertia_ == pytest.approx(0, abs=1e-12)
+
+
+def test_all_clusters_have_rows_if_there_are_enough(rng):
+    X = np.repeat(rng.standard_normal((30, 4)), 200, axis=0)
+    for init in ("k-means++", "random"):
+        model = QKMeans(30, init=init, random_state=0).fit(X)
+        assert len(np.unique(model.labels_)) == 30
+        assert model.inertia_ == pytest.approx(0, abs=1e-9)
+    same = np.repeat(X[:1], 30, axis=0)
+    assert len(np.unique(QKMeans(30, init=same).fit(X).labels_)) == 30
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_huge_and_tiny_numbers(rng, scale):
+    X = rng.standard_normal((300, 6))
+    scaled = (X * scale).astype(np.float32)
+    init = scaled[:8]
+    model = QKMeans(8, init=init).fit(scaled)
+    np.testing.assert_array_equal(
+        model.labels_, QKMeans(8, init=init / np.float32(scale)).fit(X.astype(np.float32)).labels_
+    )
+    assert np.isfinite(model.cluster_centers_).all()
+    assert np.isfinite(model.inertia_)
+    np.testing.assert_array_equal(model.predict(scaled), model.labels_)
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "message"),
+    [
+        ({}, np.zeros((3, 2)), "n_samples=3 should be >= n_clusters=8"),
+        ({"n_clusters": 0}, None, "n_clusters must be a whole number not below 1"),
+        ({"n_clusters": 2.5}, None, "n_clusters must be a whole number"),
+        ({"solver": "sgd"}, None, "solver must be one of 'als', 'palm4msa', 'hierarchical', got 'sgd'"),
+        ({"shortlist": "many"}, None, "shortlist must be a whole number not below 0 or 'auto'"),
+        ({"shortlist": -1}, None, "shortlist must be"),
+        ({"compression": 0.5}, None, "compression must be a number not below 1"),
+        ({"compression": "lots"}, None, "compression must be"),
+        ({"init": "best"}, None, "init must be 'k-means\\+\\+', 'random', an array or a callable"),
+        ({"init": np.zeros((8, 3))}, None, r"init must have shape \(8, 2\)"),
+        ({"init": np.full((8, 2), np.nan)}, None, "NaN"),
+        ({"tol": -1}, None, "tol must be"),
+        ({"max_iter": 0}, None, "max_iter must be"),
+        ({"n_init": 0}, None, "n_init must be"),
+        ({}, np.array([[1.0, np.nan]] * 20), "contains NaN"),
+        ({}, np.array([[1.0, np.inf]] * 20), "contains infinity"),
+    ],
+)
+def test_bad_input(options, X, message):
+    X = np.arange(40.0).reshape(20, 2) if X is None else X
+    with pytest.raises(ValueError, match=message):
+        QKMeans(**options).fit(X)
+
+
+@pytest.mark.parametrize("weights", [-np.ones(20), np.zeros(20), np.ones(19), np.full(20, np.nan)])
+def test_bad_weights(weights):
+    with pytest.raises(ValueError, match=r"sample_weight|NaN"):
+        QKMeans(2).fit(np.arange(40.0).reshape(20, 2), sample_weight=weights)
+
+
+def test_compression_out_of_reach_gives_dense_centroids(rng):
+    X = rng.standard_normal((100, 3))
+    with pytest.warns(UserWarning, match="would leave less than one number per centroid"):
+        model = QKMeans(5, compression=50, shortlist=0).fit(X)
+    assert model.product_.macs == 15
+
+
+def test_start_of_the_users_making(mixture):
+    X = mixture(500, 6)
+    seen = []
+
+    def init(rows, n_clusters, random_state):
+        seen.append((rows.shape, n_clusters, random_state))
+        return rows[:n_clusters]
+
+    model = QKMeans(5, init=init, n_init=2).fit(X)
+    assert len(seen) == 2
+    np.testing.assert_array_equal(model.labels_, QKMeans(5, init=X[:5]).fit(X).labels_)
+
+
+def test_more_runs_are_no_worse(mixture):
+    X = mixture(800, 6)
+    one, many = (QKMeans(20, init="random", n_init=n, random_state=0).fit(X).inertia_ for n in (1, 6))
+    assert many <= one
+
+
+def test_sample_start_is_as_good(mixture):
+    X = mixture(30000, 20, 100)
+    on, off = (QKMeans(100, sample_start=flag, random_state=0, max_iter=10).fit(X).inertia_ for flag in (True, False))
+    assert on <= 1.1 * off
+
+
+def test_interrupt_leaves_the_last_iterate(mixture):
+    X = mixture(5000, 30)
+    model = QKMeans(200, max_iter=10**6, tol=0, random_state=0, verbose=0)
+    changes = []
+
+    def interrupt(iteration, objective):
+        changes.append(objective)
+        if iteration == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    model._observe = interrupt
+    assert threading.current_thread() is threading.main_thread()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.n_iter_ == 3
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_verbose_says_how_it_goes(mixture, capsys):
+    QKMeans(20, verbose=1, max_iter=3, random_state=0).fit(mixture(9000, 5))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Start: 5 iterations on 2048 of 9000 rows"
+    assert lines[1].startswith("Iteration 1: objective ")
