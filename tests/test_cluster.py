@@ -86,6 +86,7 @@ def test_the_papers_objective_never_rises(mixture, rng, solver, weighted, K, D):
     assert model.inertia_ <= model.objective_history_[-1] * (1 + 1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:Only")
 @pytest.mark.parametrize(
     "options", [{}, {"shortlist": 3}, {"shortlist": 0, "compression": 2}, {"compression": 6}, {"n_clusters": 4}]
 )
