@@ -31,6 +31,15 @@ def blobs() -> np.ndarray:
     return make_blobs(29000, 2000, centers=1000, cluster_std=12, random_state=0)[0].astype(np.float32)
 
 
+def noisy_mixture(n_rows: int, n_columns: int) -> np.ndarray:
+    """Centres in a subspace of a sixteenth of the dimension, with noise all around."""
+    rng = np.random.default_rng(0)
+    basis = rng.standard_normal((n_columns // 16, n_columns)).astype(np.float32)
+    X = rng.standard_normal((2000, n_columns // 16)).astype(np.float32)[rng.integers(2000, size=n_rows)] @ basis
+    X += rng.standard_normal(X.shape, np.float32)
+    return X
+
+
 def rows(name: str) -> np.ndarray:
     if name == "blobs":
         return blobs()

@@ -175,6 +175,30 @@ def test_as_a_citizen(mixture):
         pipeline.predict(X[["a", "b"]])
 
 
+@pytest.mark.parametrize("K", [5, 150])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_spherical_is_kmeans_of_directions(mixture, rng, K, kind):
+    X = mixture(2000, 40, dtype=np.float64)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    scaled = kind(unit * rng.uniform(0.1, 10, (2000, 1)))
+    model = QKMeans(K, spherical=True, init=X[:K], max_iter=30).fit(scaled)
+    np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1)
+    distances = reference.distances(unit, model.cluster_centers_)
+    np.testing.assert_allclose(model.transform(scaled), distances, atol=1e-9)
+    np.testing.assert_allclose(model.inertia_, (distances[np.arange(2000), model.labels_] ** 2).sum())
+    assert model.inertia_ <= 1.001 * (distances.min(axis=1) ** 2).sum()
+    np.testing.assert_array_equal(model.predict(scaled, exact=True), distances.argmin(axis=1))
+    np.testing.assert_allclose(model.score(scaled), -model.inertia_)
+    for k in np.unique(model.labels_):
+        total = unit[model.labels_ == k].sum(axis=0)
+        if model.n_iter_ < 30:
+            np.testing.assert_allclose(model.cluster_centers_[k], total / np.linalg.norm(total), atol=0.05)
+    with pytest.raises(ValueError, match="has no direction"):
+        QKMeans(2, spherical=True).fit([[0.0, 0.0], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="needs a shortlist"):
+        QKMeans(2, spherical=True, shortlist=0).fit(unit)
+
+
 # ---- awkward data ---------------------------------------------------------------------------------------------------
 
 
@@ -284,20 +308,58 @@ def test_sample_start_is_as_good(mixture):
 
 def test_interrupt_leaves_the_last_iterate(mixture):
     X = mixture(5000, 30)
-    model = QKMeans(200, max_iter=10**6, tol=0, random_state=0, verbose=0)
-    changes = []
 
     def interrupt(iteration, objective):
-        changes.append(objective)
         if iteration == 3:
             signal.raise_signal(signal.SIGINT)
 
-    model._observe = interrupt
+    model = QKMeans(200, max_iter=10**6, tol=0, random_state=0, callback=interrupt)
     assert threading.current_thread() is threading.main_thread()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     assert model.n_iter_ == 3
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("options", [{}, {"shortlist": 0, "compression": 2}])
+def test_callback_stops(mixture, options):
+    seen = []
+
+    def callback(iteration, objective):
+        seen.append(objective)
+        return iteration == 2
+
+    model = QKMeans(30, callback=callback, tol=0, random_state=0, **options).fit(mixture())
+    assert model.n_iter_ == len(seen) == 2
+    assert seen == model.objective_history_[1::2].tolist()
+
+
+def test_scikit_learn_callbacks(mixture):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+
+    class Count:
+        def __init__(self):
+            self.begun, self.ended, self.closed = [], [], False
+
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            self.begun.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context):
+            self.ended.append(context.task_name)
+            return context.task_name == "iteration" and self.ended.count("iteration") == 3
+
+        def teardown(self, estimator, context):
+            self.closed = True
+
+    count = Count()
+    model = QKMeans(20, random_state=0, tol=0).set_callbacks(count).fit(mixture())
+    assert model.n_iter_ == 3
+    assert count.begun == ["fit", "run", *["iteration"] * 3]
+    assert count.ended == [*["iteration"] * 3, "run", "fit"]
+    assert count.closed
 
 
 def test_verbose_says_how_it_goes(mixture, capsys):

@@ -11,7 +11,7 @@ from quickmeans.lloyd.assign import Assignment, ProductRows, Screen, fill_norms
 from quickmeans.lloyd.distances import distances
 from quickmeans.lloyd.init import candidates, kmeans_plusplus, random_rows
 from quickmeans.lloyd.loop import refill
-from quickmeans.lloyd.points import Points
+from quickmeans.lloyd.points import Frame, Points
 from quickmeans.lloyd.screening import TARGET, Screener, leading_directions
 from quickmeans.lloyd.update import ClusterSums, by_label
 from quickmeans.transform import SparseProduct
@@ -49,7 +49,7 @@ def problem(rng):
 def test_certain_screen_finds_the_nearest_centroid(problem, isa, n, K, D, dtype):
     X, mean, centers, product = problem(n, K, D, dtype)
     exact = scores(X, centers, mean)
-    found = assigned(Screen(centers, mean, np.dtype(dtype), product).certain(), X)
+    found = assigned(Screen(centers, Frame(mean, np.dtype(dtype)), product).certain(), X)
     rows = np.arange(n)
     np.testing.assert_allclose(exact[rows, found.labels], exact.max(axis=1), rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(found.best, exact.max(axis=1), rtol=1e-4, atol=1e-4)
@@ -63,7 +63,7 @@ def test_certain_screen_finds_the_nearest_centroid(problem, isa, n, K, D, dtype)
 @pytest.mark.parametrize("shortlist", [0, 3])
 def test_a_row_does_not_depend_on_the_others(problem, isa, reach, shortlist):
     X, mean, centers, product = problem(203, 300, 24)
-    screen = Screen(centers, mean, np.dtype(np.float32), product, reach=reach, shortlist=shortlist)
+    screen = Screen(centers, Frame(mean, np.dtype(np.float32)), product, reach=reach, shortlist=shortlist)
     whole = assigned(screen, X)
     for begin, end in [(0, 1), (7, 9), (20, 63), (100, 203)]:
         part = assigned(screen, X[begin:end])
@@ -73,7 +73,7 @@ def test_a_row_does_not_depend_on_the_others(problem, isa, reach, shortlist):
 
 def test_threads_change_nothing(problem):
     X, mean, centers, product = problem(4000, 300, 60)
-    screen = Screen(centers, mean, np.dtype(np.float32), product, reach=0.1)
+    screen = Screen(centers, Frame(mean, np.dtype(np.float32)), product, reach=0.1)
     one, four = assigned(screen, X, 1), assigned(screen, X, 4)
     for name in ("labels", "best", "second", "norms", "n_settled", "n_listed"):
         np.testing.assert_array_equal(getattr(one, name), getattr(four, name))
@@ -85,7 +85,7 @@ def test_all_kinds_of_rows(rng, isa, dtype, layout):
     X = rng.integers(0, 100, (150, 21))
     centers, mean = rng.standard_normal((40, 21)) * 30, np.full(21, 50.0)
     basis = leading_directions(centers, rng.standard_normal((21, 6)))
-    screen = Screen.low_rank(centers, mean, np.dtype(np.float32), basis, reach=0.2)
+    screen = Screen.low_rank(centers, Frame(mean, np.dtype(np.float32)), basis, reach=0.2)
     given = np.asarray(X.astype(dtype), order="F" if layout == "F" else "C")
     if layout == "strided":
         given = np.repeat(given, 2, axis=1)[:, ::2]
@@ -96,7 +96,7 @@ def test_all_kinds_of_rows(rng, isa, dtype, layout):
 
 def test_index_names_the_rows(problem, isa):
     X, mean, centers, product = problem(200, 64, 30)
-    screen = Screen(centers, mean, np.dtype(np.float32), product, reach=0.1)
+    screen = Screen(centers, Frame(mean, np.dtype(np.float32)), product, reach=0.1)
     index = np.array([3, 4, 77, 150, 199])
     whole, some = assigned(screen, X), assigned(screen, X, index=index)
     np.testing.assert_array_equal(some.labels[index], whole.labels[index])
@@ -110,14 +110,14 @@ def test_shortlist_of_a_given_length(problem, isa):
     V = product.toarray().astype(np.float64)
     best = np.argsort(-scores(X, V, mean), axis=1, kind="stable")[:, :4]
     exact = np.take_along_axis(scores(X, centers, mean), best, axis=1)
-    found = assigned(Screen(centers, mean, np.dtype(np.float32), product, shortlist=4), X)
+    found = assigned(Screen(centers, Frame(mean, np.dtype(np.float32)), product, shortlist=4), X)
     np.testing.assert_array_equal(found.labels, best[np.arange(100), exact.argmax(axis=1)])
     assert found.n_settled == 400
 
 
 def test_ties_go_to_the_lower_index():
     centers = np.ones((100, 3))
-    found = assigned(Screen(centers, np.zeros(3), np.dtype(np.float64)), np.ones((5, 3)))
+    found = assigned(Screen(centers, Frame(np.zeros(3), np.dtype(np.float64))), np.ones((5, 3)))
     assert (found.labels == 0).all()
 
 
@@ -125,8 +125,8 @@ def test_low_rank_screen_is_a_projection(rng):
     centers, mean = rng.standard_normal((30, 12)), rng.standard_normal(12)
     basis = leading_directions(centers, rng.standard_normal((12, 5)))
     np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-12)
-    screen = Screen.low_rank(centers, mean, np.dtype(np.float64), basis)
-    other = Screen(centers, mean, np.dtype(np.float64), screen.product)
+    screen = Screen.low_rank(centers, Frame(mean, np.dtype(np.float64)), basis)
+    other = Screen(centers, Frame(mean, np.dtype(np.float64)), screen.product)
     np.testing.assert_allclose(screen._slack, other._slack)
     np.testing.assert_allclose(screen._offset, other._offset)
 
@@ -136,7 +136,7 @@ def test_screens_refuse_what_is_not_finite(problem, value):
     X, mean, centers, product = problem(100, 20, 10)
     X[77, 3] = value
     with pytest.raises(ValueError, match="NaN, infinity"):
-        assigned(Screen(centers, mean, np.dtype(np.float32), product), X)
+        assigned(Screen(centers, Frame(mean, np.dtype(np.float32)), product), X)
     with pytest.raises(ValueError, match="row 77, column 3"):
         Points(X, None, 1)
 
@@ -144,11 +144,13 @@ def test_screens_refuse_what_is_not_finite(problem, value):
 def test_rows_of_a_product_as_centroids(problem):
     X, mean, _, product = problem(90, 25, 9)
     found = Assignment.empty(90, product.dtype)
-    ProductRows(product, mean).assign(X, found, 1)
-    fill_norms(X, mean, found)
+    ProductRows(product, Frame(mean, product.dtype)).assign(X, found, 1)
+    fill_norms(X, Frame(mean, product.dtype), found)
     expected = reference.distances(X, product.toarray() + mean)
     np.testing.assert_array_equal(found.labels, expected.argmin(axis=1))
-    np.testing.assert_allclose(found.squared_distances, expected.min(axis=1) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(
+        found.squared_distances(Frame(mean, product.dtype)), expected.min(axis=1) ** 2, rtol=1e-3
+    )
 
 
 # ---- points, sums ---------------------------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def test_moments(rng, isa, weighted, kind):
     w = rng.integers(0, 4, 5000).astype(float) if weighted else None
     points = Points(kind(X), w, 2)
     repeated = X if w is None else np.repeat(X, w.astype(int), axis=0)
-    np.testing.assert_allclose(points.mean, repeated.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(points.frame.mean, repeated.mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(points.variances, repeated.var(axis=0), rtol=1e-9)
     assert points.total == len(repeated)
     np.testing.assert_allclose(points.scatter, ((repeated - repeated.mean(axis=0)) ** 2).sum(), rtol=1e-9)
@@ -170,7 +172,7 @@ def test_moments(rng, isa, weighted, kind):
 @pytest.mark.parametrize("scale", [1e-30, 1e-3, 1.0, 1e30])
 def test_working_type(scale):
     X = (np.arange(12, dtype=np.float32).reshape(4, 3) * scale).astype(np.float32)
-    assert Points(X, None, 1).dtype == (np.float32 if 1e-12 < scale < 1e12 else np.float64)
+    assert Points(X, None, 1).frame.dtype == (np.float32 if 1e-12 < scale < 1e12 else np.float64)
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
@@ -188,10 +190,10 @@ def test_sums_follow_the_labels(seed, weighted):
         labels[move] = rng.integers(0, K, move.sum())
         sums.follow(labels)
         one_hot = np.eye(K)[labels] * weights[:, None]
-        np.testing.assert_allclose(sums.centred, one_hot.T @ (X - points.mean), atol=1e-9)
+        np.testing.assert_allclose(sums.centred, one_hot.T @ (X - points.frame.mean), atol=1e-9)
         np.testing.assert_allclose(sums.weights, one_hot.sum(axis=0), atol=1e-9)
         centers = rng.standard_normal((K, D))
-        direct = (weights * ((X - points.mean - centers[labels]) ** 2).sum(axis=1)).sum()
+        direct = (weights * ((X - points.frame.mean - centers[labels]) ** 2).sum(axis=1)).sum()
         np.testing.assert_allclose(sums.objective(centers), direct, rtol=1e-9, atol=1e-9)
 
 
@@ -242,7 +244,7 @@ def test_kmeans_plusplus_finds_well_separated_clusters(rng):
     true = rng.standard_normal((30, 20)) * 100
     X = np.repeat(true, 200, axis=0) + rng.standard_normal((6000, 20))
     points = Points(X, None, 1)
-    centers = kmeans_plusplus(points, 30, rng) + points.mean
+    centers = kmeans_plusplus(points, 30, rng) + points.frame.mean
     assert set(reference.distances(centers, true).argmin(axis=1)) == set(range(30))
 
 
@@ -252,7 +254,7 @@ def test_rows_without_weight_do_not_start(rng, draw):
     w = np.zeros(5000)
     w[:100] = 1
     points = Points(X, w, 1)
-    centers = draw(points, 20, rng) + points.mean
+    centers = draw(points, 20, rng) + points.frame.mean
     assert (reference.distances(centers, X).argmin(axis=1) < 100).all()
 
 
@@ -280,8 +282,8 @@ def test_screener_meets_its_target(rng, compression):
     for _ in range(4):
         screen = screener(centers)
         found = assigned(screen, X)
-        exact = (distances(X, centers, points.mean, np.float64) ** 2).min(axis=1).sum()
-        assert found.squared_distances.sum() <= (1 + 5 * TARGET) * exact
+        exact = (distances(X, centers, points.frame, np.float64) ** 2).min(axis=1).sum()
+        assert found.squared_distances(points.frame).sum() <= (1 + 5 * TARGET) * exact
         sums = ClusterSums(points, 200)
         sums.follow(found.labels)
         centers = sums.means(centers)
@@ -299,6 +301,6 @@ def test_distances(rng, kind):
     X = rng.standard_normal((50, 6)) + 1e4
     centers, mean = rng.standard_normal((9, 6)), np.full(6, 1e4)
     centers[0] = X[3] - mean
-    found = distances(kind(X), centers, mean, np.float64)
+    found = distances(kind(X), centers, Frame(mean, X.dtype), np.float64)
     np.testing.assert_allclose(found, reference.distances(X, centers + mean), rtol=1e-9, atol=1e-10)
     assert found[3, 0] == 0

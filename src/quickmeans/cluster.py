@@ -20,13 +20,14 @@ from quickmeans.lloyd.loop import Clustering, lloyd
 from quickmeans.lloyd.points import Points
 from quickmeans.lloyd.quick import quick_means
 from quickmeans.lloyd.screening import Screener
+from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
 from quickmeans.threads import resolve_threads
 
 _SAMPLE_ITERATIONS = 5  # on the sample that the start is taken from
 _SOLVERS = ("als", "palm4msa", "hierarchical")
 
 
-class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     r"""K-means whose assignment step goes through a product of small or sparse matrices.
 
     .. math:: \min \; \sum_i w_i \min_k \|x_i - u_k\|^2
@@ -61,12 +62,18 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     sample_start : bool
         Make the first few iterations on a sample of 20 rows per cluster, if there are more than twice as many. Not
         done if `init` is an array or a callable.
+    spherical : bool
+        Compare directions (cosine similarity): minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over centroids of
+        length one, which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
     random_state : int, RandomState or None
         Seeds the start and the samples.
     n_threads : int, optional
         At most so many threads. Results do not depend on it.
     verbose : int
-        With 1, say how the fit goes.
+        With 1, say how the fit goes: a bar in a terminal (if rich is there), lines elsewhere.
+    callback : callable, optional
+        Called as ``callback(iteration, objective)`` after every iteration; a true result stops the run. scikit-learn's
+        own callbacks (from its version 1.9 on) are set with ``set_callbacks``.
 
     Attributes
     ----------
@@ -115,9 +122,11 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         max_iter: int = 100,
         tol: float = 1e-4,
         sample_start: bool = True,
+        spherical: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: int = 0,
+        callback: Callable[[int, float], object] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.solver = solver
@@ -130,12 +139,15 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.max_iter = max_iter
         self.tol = tol
         self.sample_start = sample_start
+        self.spherical = spherical
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
+        self.callback = callback
 
     # ---- fitting --------------------------------------------------------------------------------------------------
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the rows of X; y is ignored."""
         self._check_parameters()
@@ -149,11 +161,13 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
                 f"{X.shape[1]} features; centroids are kept dense.",
                 stacklevel=2,
             )
-        points = Points(X, weights, resolve_threads(self.n_threads))
+        points = Points(X, weights, resolve_threads(self.n_threads), spherical=bool(self.spherical))
         seeds = check_random_state(self.random_state).randint(2**31, size=self._n_runs())
+        root = begin_callbacks(self, len(seeds))
         best: Clustering | None = None
         for seed in seeds:
-            run = self._run(points, np.random.default_rng(seed))
+            with Watch(self, root) as watch:
+                run = self._run(points, np.random.default_rng(seed), watch)
             if best is None or run.objective < best.objective:
                 best = run
             if run.interrupted:
@@ -162,20 +176,22 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self._keep(points, best)
         if run.interrupted:
             raise KeyboardInterrupt
+        if root is not None:
+            root.call_on_fit_task_end(estimator=self)
         return self
 
-    def _run(self, points: Points, rng: np.random.Generator) -> Clustering:
+    def _run(self, points: Points, rng: np.random.Generator, watch: Watch) -> Clustering:
         """One start and the iterations from there."""
         start_rng, screen_rng = rng.spawn(2)
-        centers = self._start(points, start_rng)
-        tol = self.tol * float(points.variances.mean())
+        centers = self._start(points, start_rng, watch)
+        tol = self.tol * points.scatter / (points.total * points.X.shape[1])
         screener = self._screener(points, screen_rng)
         if self.shortlist != 0:
-            return lloyd(points, centers, screener, max_iter=self.max_iter, tol=tol, observe=self._observe)
-        factor = factor_by(self.solver, self.compression, self.n_factors, self.sparsity_level, points.dtype)
-        return quick_means(points, centers, screener, factor, max_iter=self.max_iter, tol=tol, observe=self._observe)
+            return lloyd(points, centers, screener, max_iter=self.max_iter, tol=tol, observe=watch)
+        factor = factor_by(self.solver, self.compression, self.n_factors, self.sparsity_level, points.frame.dtype)
+        return quick_means(points, centers, screener, factor, max_iter=self.max_iter, tol=tol, observe=watch)
 
-    def _start(self, points: Points, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _start(self, points: Points, rng: np.random.Generator, watch: Watch) -> NDArray[np.float64]:
         """Starting centroids about the mean."""
         if not isinstance(self.init, str):
             return self._given_start(points, rng)
@@ -188,12 +204,11 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         weights = None if points.weights is None else points.weights[chosen]
         if weights is not None and np.count_nonzero(weights) < self.n_clusters:
             return draw(points, self.n_clusters, rng)
-        if self.verbose:
-            print(f"Start: {_SAMPLE_ITERATIONS} iterations on {size} of {len(points)} rows")
-        sample = Points(rows, weights, points.n_threads)
+        watch.say(f"Start: {_SAMPLE_ITERATIONS} iterations on {size} of {len(points)} rows")
+        sample = Points(rows, weights, points.n_threads, spherical=points.frame.spherical)
         centers = draw(sample, self.n_clusters, rng)
         run = lloyd(sample, centers, self._screener(sample, rng), max_iter=_SAMPLE_ITERATIONS, tol=0.0)
-        return np.asarray(run.centers + sample.mean - points.mean, np.float64)
+        return np.asarray(run.centers + sample.frame.mean - points.frame.mean, np.float64)
 
     def _given_start(self, points: Points, rng: np.random.Generator) -> NDArray[np.float64]:
         shape = (self.n_clusters, points.X.shape[1])
@@ -203,32 +218,29 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         centers = check_array(init, dtype=np.float64, ensure_all_finite=True, input_name="init")
         if centers.shape != shape:
             raise ValueError(f"init must have shape {shape}, one row per cluster, got {centers.shape}.")
-        return np.asarray(centers - points.mean, np.float64)
+        if points.frame.spherical and not np.linalg.norm(centers, axis=1).all():
+            raise ValueError("init has a zero row, which has no direction.")
+        return points.frame.centred(centers)
 
     def _screener(self, points: Points, rng: np.random.Generator) -> Screener:
         m = self.shortlist if isinstance(self.shortlist, int | np.integer) else 0
         compression = None if self.compression == "auto" or self.shortlist == 0 else float(self.compression)
         return Screener(points, rng, shortlist=min(int(m), self.n_clusters), compression=compression)
 
-    def _observe(self, iteration: int, objective: float) -> object:
-        if self.verbose:
-            print(f"Iteration {iteration}: objective {objective:.6g}")
-        return False
-
     def _keep(self, points: Points, run: Clustering) -> None:
         """The fitted attributes."""
         dtype = np.float32 if points.X.dtype == np.float32 else np.float64
-        self.mean_ = points.mean
+        self.mean_ = points.frame.mean
         self.product_ = run.screen.product
         self.reach_ = run.screen.reach
-        self.cluster_centers_ = (run.centers + points.mean).astype(dtype)
+        self.cluster_centers_ = (run.centers + points.frame.mean).astype(dtype)
         self.labels_ = run.found.labels
         self.inertia_ = run.objective
         self.objective_history_ = np.array(run.history)
         self.n_candidates_ = run.found.n_settled / len(points)
         self.n_iter_ = run.n_iter
         self._n_features_out = self.n_clusters
-        self._working_dtype = points.dtype
+        self._frame = points.frame
         self._make_screen()
         n_found = len(np.unique(run.found.labels))
         if n_found < self.n_clusters:
@@ -255,21 +267,22 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """Fit, and return `labels_`."""
-        return self.fit(X, sample_weight=sample_weight).labels_
+        self.fit(X, sample_weight=sample_weight)
+        return self.labels_
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Distances of every row to every centroid."""
         check_is_fitted(self)
         X = self._check_rows(X, reset=False, finite=True)
         centers = self.cluster_centers_.astype(np.float64) - self.mean_
-        return distances(X, centers, self.mean_, np.float32 if X.dtype == np.float32 else np.float64)
+        return distances(X, centers, self._frame, np.float32 if X.dtype == np.float32 else np.float64)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the objective on X."""
         X, found = self._assign(X, False)
-        fill_norms(X, self.mean_, found)
+        fill_norms(X, self._frame, found)
         weights = _check_sample_weight(sample_weight, len(found.labels))
-        distances = found.squared_distances.astype(np.float64)
+        distances = found.squared_distances(self._frame).astype(np.float64)
         return -float(distances.sum() if weights is None else distances @ weights)
 
     def _assign(self, X: Any, exact: bool) -> tuple[Any, Assignment]:
@@ -286,11 +299,9 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         centers = self.cluster_centers_.astype(np.float64) - self.mean_
         shortlist = 0 if self.shortlist == "auto" else min(int(self.shortlist), self.n_clusters)
         if self.product_ is not None and shortlist == 0 and self.shortlist != "auto":
-            self._screen = ProductRows(self.product_, self.mean_)
+            self._screen = ProductRows(self.product_, self._frame)
             return
-        self._screen = Screen(
-            centers, self.mean_, self._working_dtype, self.product_, reach=self.reach_, shortlist=shortlist
-        )
+        self._screen = Screen(centers, self._frame, self.product_, reach=self.reach_, shortlist=shortlist)
 
     # ---- checks ---------------------------------------------------------------------------------------------------
 
@@ -308,6 +319,8 @@ class QKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             _check_whole("n_init", self.n_init, 1)
         if self.shortlist != "auto":
             _check_whole("shortlist", self.shortlist, 0, " or 'auto'")
+        if self.spherical and self.shortlist == 0:
+            raise ValueError("spherical k-means needs a shortlist: rows of a product do not have length one.")
         if self.solver not in _SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(map(repr, _SOLVERS))}, got {self.solver!r}.")
         if isinstance(self.init, str) and self.init not in ("k-means++", "random"):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.lloyd.points import Rows, row_blocks
+from quickmeans.lloyd.points import Frame, Rows, row_blocks
 from quickmeans.transform import SparseProduct
 
 CERTAIN = 1.0
@@ -41,10 +41,9 @@ class Assignment:
         best, second, norms = (np.empty(n_rows, dtype) for _ in range(3))
         return cls(np.zeros(n_rows, np.int32), best, second, norms)
 
-    @property
-    def squared_distances(self) -> NDArray[Any]:
+    def squared_distances(self, frame: Frame) -> NDArray[Any]:
         """From each row to its centroid, to the accuracy of the scores."""
-        return np.asarray(np.maximum(self.norms - 2 * self.best, 0))
+        return frame.squared_distances(self.norms, self.best)
 
 
 class Screen:
@@ -53,23 +52,21 @@ class Screen:
     def __init__(
         self,
         centers: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        dtype: np.dtype[Any],
+        frame: Frame,
         product: SparseProduct | None = None,
         *,
         reach: float = CERTAIN,
         shortlist: int = 0,
     ) -> None:
         V = centers if product is None else product.toarray().astype(np.float64)
-        self._set(centers, mean, dtype, reach, shortlist)
-        self._use(product, _offset(V, mean), np.linalg.norm(centers - V, axis=1))
+        self._set(centers, frame, reach, shortlist)
+        self._use(product, frame.offset(V), np.linalg.norm(centers - V, axis=1))
 
     @classmethod
     def low_rank(
         cls,
         centers: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        dtype: np.dtype[Any],
+        frame: Frame,
         basis: NDArray[np.float64],
         *,
         reach: float = CERTAIN,
@@ -77,26 +74,24 @@ class Screen:
     ) -> "Screen":
         """The projection of the centroids on some orthonormal columns as their product: v_k = B B' c_k."""
         self = object.__new__(cls)
-        self._set(centers, mean, dtype, reach, shortlist)
+        self._set(centers, frame, reach, shortlist)
         coefficients = centers @ basis
-        squares = np.einsum("kr,kr->k", coefficients, coefficients)
-        rest = np.maximum(2 * self._halves - squares, 0)
-        product = SparseProduct([coefficients.astype(dtype), basis.T.astype(dtype)])
-        self._use(product, 0.0 - (squares / 2 + coefficients @ (mean @ basis)), np.sqrt(rest))
+        rest = np.einsum("kd,kd->k", centers, centers) - np.einsum("kr,kr->k", coefficients, coefficients)
+        product = SparseProduct([coefficients.astype(frame.dtype), basis.T.astype(frame.dtype)])
+        inner = Frame(frame.mean @ basis, frame.dtype, frame.spherical)
+        self._use(product, inner.offset(coefficients), np.sqrt(np.maximum(rest, 0)))
         return self
 
     def _set(
         self,
         centers: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        dtype: np.dtype[Any],
+        frame: Frame,
         reach: float,
         shortlist: int,
     ) -> None:
-        self.dtype, self.reach, self.shortlist = dtype, reach, shortlist
-        self.centers, self.mean = centers.astype(dtype), mean.astype(dtype)
-        self._halves = np.einsum("kd,kd->k", centers, centers) / 2
-        self._exact_offset = 0.0 - (self._halves + centers @ mean)
+        self.frame, self.dtype, self.reach, self.shortlist = frame, frame.dtype, reach, shortlist
+        self.centers, self.mean = centers.astype(frame.dtype), frame.mean.astype(frame.dtype)
+        self._exact_offset = frame.offset(centers)
         self._growth = float(np.abs(self.centers).sum(axis=1).max())
 
     def _use(self, product: SparseProduct | None, offset: NDArray[np.float64], slack: NDArray[np.float64]) -> None:
@@ -120,8 +115,8 @@ class Screen:
         """The same screen with a bound that holds: |<x - m, v_k> - |c_k|^2 / 2 - t_k| <= |x - m| e_k."""
         other = self.with_reach(CERTAIN)
         if self.product is not None:
-            V = self.product.toarray().astype(np.float64)
-            other._offset = 0.0 - (self._halves + V @ self.mean.astype(np.float64))
+            rest = self.centers.astype(np.float64) - self.product.toarray()
+            other._offset = self._exact_offset + rest @ self.frame.mean
         return other
 
     def assign(self, X: Rows, found: Assignment, n_threads: int, index: NDArray[np.int64] | None = None) -> None:
@@ -147,10 +142,10 @@ class Screen:
 class ProductRows:
     """Centroids m + v_k with v_k the rows of a product: nothing to settle."""
 
-    def __init__(self, product: SparseProduct, mean: NDArray[np.float64]) -> None:
-        self.product, self.mean, self.dtype, self.reach = product, mean, product.dtype, 0.0
+    def __init__(self, product: SparseProduct, frame: Frame) -> None:
+        self.product, self.frame, self.dtype, self.reach = product, frame, product.dtype, 0.0
         self.centers = product.toarray().astype(np.float64)
-        self._bias = 0.0 - _offset(self.centers, mean)
+        self._bias = 0.0 - frame.offset(self.centers)
 
     def certain(self) -> "ProductRows":
         """Itself: it is."""
@@ -164,16 +159,11 @@ class ProductRows:
             found.labels[part], found.best[part] = labels, -values
 
 
-def fill_norms(X: Rows, mean: NDArray[np.float64], found: Assignment) -> None:
+def fill_norms(X: Rows, frame: Frame, found: Assignment) -> None:
     """|x - m|^2 of all rows, if they are not known."""
     for part, rows in () if found.norms_known else row_blocks(X):
         for begin in range(0, len(rows), _NORM_ROWS):
-            Y = rows[begin : begin + _NORM_ROWS].astype(np.float64) - mean
+            Y = rows[begin : begin + _NORM_ROWS].astype(np.float64) - frame.mean
             first = part.start + begin
             found.norms[first : first + len(Y)] = np.einsum("id,id->i", Y, Y)
     found.norms_known = True
-
-
-def _offset(V: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-b_k = -(|v_k|^2 / 2 + <m, v_k>)."""
-    return np.asarray(0.0 - (np.einsum("kd,kd->k", V, V) / 2 + V @ mean), np.float64)

@@ -5,19 +5,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.lloyd.points import Rows, row_blocks
+from quickmeans.lloyd.points import Frame, Rows, row_blocks
 
 _ROWS = 1024
 _CLOSE = 1e-8  # below this share of the squared norms, a squared distance is computed anew from the difference
 
 
-def distances(X: Rows, centers: NDArray[np.float64], mean: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
-    """|x - m - c_k| for centroids m + c_k, in float64 until they are stored; small ones to full accuracy."""
+def distances(X: Rows, centers: NDArray[np.float64], frame: Frame, dtype: Any) -> NDArray[Any]:
+    """|x - m - c_k|, or |x / |x| - c_k|, in float64 until they are stored; small ones to full accuracy."""
     out = np.empty((X.shape[0], len(centers)), dtype)
     norms = np.einsum("kd,kd->k", centers, centers)
     for part, rows in row_blocks(X):
         for begin in range(0, len(rows), _ROWS):
-            Y = rows[begin : begin + _ROWS].astype(np.float64) - mean
+            Y = frame.centred(rows[begin : begin + _ROWS].astype(np.float64))
             sizes = np.einsum("id,id->i", Y, Y)[:, None] + norms
             squares = sizes - 2 * (Y @ centers.T)
             for i, k in np.argwhere(squares <= _CLOSE * sizes):

@@ -19,7 +19,7 @@ def random_rows(points: Points, n_clusters: int, rng: np.random.Generator) -> ND
     rows, weights = candidates(points, len(points), rng)
     keys = rng.exponential(size=len(rows)) / weights
     chosen = np.argsort(keys, kind="stable")[:n_clusters]
-    return _filled(take_rows(points.X, rows[chosen]) - points.mean, n_clusters)
+    return _filled(points.take(rows[chosen]), n_clusters)
 
 
 def kmeans_plusplus(points: Points, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -28,7 +28,7 @@ def kmeans_plusplus(points: Points, n_clusters: int, rng: np.random.Generator) -
     Distances are those in the leading directions of a sample, plus what the two rows have outside of them.
     """
     rows, weights = candidates(points, sample_size(points, n_clusters), rng)
-    Y = take_rows(points.X, rows) - points.mean
+    Y = points.take(rows)
     unit = max(float(np.abs(Y).max()), np.finfo(float).tiny)  # so that squares neither overflow nor vanish
     basis = _directions(Y / unit, rng)
     projected = Y @ basis / unit

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.lloyd.assign import Assignment, ProductRows, Screen
-from quickmeans.lloyd.points import Points, take_rows
+from quickmeans.lloyd.points import Frame, Points
 from quickmeans.lloyd.screening import Screener
 from quickmeans.lloyd.update import ClusterSums
 
@@ -50,7 +50,7 @@ def lloyd(
 
     Stops when no label changes, or when the squared moves of the centroids add up to `tol` or less.
     """
-    found = Assignment.empty(len(points), points.dtype)
+    found = Assignment.empty(len(points), points.frame.dtype)
     screen = screener(centers)
     run = Clustering(centers, screen, found)
     with stopping_at_interrupt(run):
@@ -72,7 +72,7 @@ def _iterate(
     observe: Observer | None,
 ) -> None:
     sums, found = ClusterSums(points, len(run.centers)), run.found
-    bounds = Bounds(found)
+    bounds = Bounds(found, points.frame)
     index: NDArray[np.int64] | None = None
     for _ in range(max_iter):
         screen.assign(points.X, found, points.n_threads, index)
@@ -109,16 +109,16 @@ class Bounds:
     They hold as far as the screen's do, and loosen with the moves of the centroids (Hamerly, 2010).
     """
 
-    def __init__(self, found: Assignment) -> None:
-        self.found = found
+    def __init__(self, found: Assignment, frame: Frame) -> None:
+        self.found, self.frame = found, frame
         self.upper, self.lower = np.zeros_like(found.best), np.zeros_like(found.best)
 
     def renew(self, index: NDArray[np.int64] | None) -> None:
         """After an assignment of these rows, or of all."""
         rows = slice(None) if index is None else index
         norms = self.found.norms[rows]
-        self.upper[rows] = np.sqrt(np.maximum(norms - 2 * self.found.best[rows], 0))
-        self.lower[rows] = np.sqrt(np.maximum(norms - 2 * self.found.second[rows], 0))
+        self.upper[rows] = np.sqrt(self.frame.squared_distances(norms, self.found.best[rows]))
+        self.lower[rows] = np.sqrt(self.frame.squared_distances(norms, self.found.second[rows]))
 
     def loosen(self, moves: NDArray[np.float64]) -> None:
         """After the centroids have moved."""
@@ -141,11 +141,11 @@ def refill(points: Points, found: Assignment, n_clusters: int) -> list[int]:
     empty = np.flatnonzero(sizes == 0)
     if not len(empty):
         return []
-    distances = found.squared_distances
+    distances = found.squared_distances(points.frame)
     if points.weights is not None:
         distances[points.weights <= 0] = 0
     pool = _farthest(distances, max(1024, 20 * len(empty)))
-    rows, distances = take_rows(points.X, pool), distances[pool].astype(np.float64)
+    rows, distances = points.take(pool), distances[pool].astype(np.float64)
     moved: list[int] = []
     while len(moved) < len(empty):
         distances[sizes[found.labels[pool]] < 2] = 0

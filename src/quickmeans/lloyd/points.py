@@ -6,9 +6,14 @@ With the mean :math:`m` and weights :math:`w_i`, every centroid is written as :m
           b_k = \|c_k\|^2 / 2 + \langle m, c_k\rangle,
 
 so centring costs one number per centroid, and X is neither copied nor changed.
+
+In spherical k-means rows are compared by direction: the mean is taken as zero, centroids have length one, b is zero:
+
+.. math:: \|x / |x| - c_k\|^2 = 2 - 2 \langle x, c_k\rangle / |x|.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +46,33 @@ def take_rows(X: Rows, index: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float64)
 
 
+@dataclass(frozen=True)
+class Frame:
+    """How rows are compared with centroids: about which mean, in which arithmetic, and whether by direction only."""
+
+    mean: NDArray[np.float64]
+    dtype: np.dtype[Any]
+    spherical: bool = False
+
+    def offset(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
+        """-b_k = -(|v_k|^2 / 2 + <m, v_k>)."""
+        if self.spherical:
+            return np.zeros(len(V))
+        return np.asarray(0.0 - (np.einsum("kd,kd->k", V, V) / 2 + V @ self.mean), np.float64)
+
+    def squared_distances(self, norms: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
+        """From scores, and squared norms about the mean."""
+        if self.spherical:
+            return np.asarray(np.maximum(2 - 2 * scores / np.sqrt(norms), 0))
+        return np.asarray(np.maximum(norms - 2 * scores, 0))
+
+    def centred(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """x - m, or x / |x|."""
+        if self.spherical:
+            return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float64)
+        return np.asarray(rows - self.mean, np.float64)
+
+
 class Points:
     """Rows, weights, their mean and their scatter.
 
@@ -49,29 +81,52 @@ class Points:
     X : array or CSR matrix of shape (N, D)
     weights : array of shape (N,) or None
         None stands for ones.
-    mean : array of shape (D,)
+    pulls : array of shape (N,) or None
+        What a row is multiplied with in the sum of its cluster: its weight, over its length if that does not count.
+    frame : Frame
+        Its dtype is float32 where X is exact in it and of ordinary size, else float64.
     total : float
         The sum of the weights.
     variances : array of shape (D,)
-    dtype : dtype
-        What the kernel computes in: float32 where X is exact in it and of ordinary size, else float64.
     """
 
-    def __init__(self, X: Rows, weights: NDArray[np.float64] | None, n_threads: int) -> None:
+    def __init__(
+        self, X: Rows, weights: NDArray[np.float64] | None, n_threads: int, *, spherical: bool = False
+    ) -> None:
         self.X = X if sp.issparse(X) else readable(X)
         self.weights = weights
         self.n_threads = n_threads
         self.total = float(len(self)) if weights is None else float(weights.sum())
-        self.mean, self.variances = self._moments()
-        self.dtype = self._working_dtype()
+        mean, self.variances = self._moments()
+        dtype = self._working_dtype(mean)
+        self.pulls = weights
+        if spherical:
+            self.pulls = (1.0 if weights is None else weights) / self._lengths()
+            mean = np.zeros_like(mean)
+        self.frame = Frame(mean, dtype, spherical)
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
     @property
     def scatter(self) -> float:
-        """The weighted sum of squared distances from the mean."""
-        return float(self.variances.sum() * self.total)
+        """The weighted sum of squared distances from the mean (from zero, if only directions count)."""
+        return self.total if self.frame.spherical else float(self.variances.sum() * self.total)
+
+    def take(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Some rows, about the mean."""
+        return self.frame.centred(take_rows(self.X, index))
+
+    def _lengths(self) -> NDArray[np.float64]:
+        lengths = np.empty(len(self))
+        for part, rows in row_blocks(self.X):
+            for begin in range(0, len(rows), _BLOCK_ROWS):
+                block = rows[begin : begin + _BLOCK_ROWS].astype(np.float64)
+                lengths[part.start + begin : part.start + begin + len(block)] = np.linalg.norm(block, axis=1)
+        zero = np.flatnonzero(lengths == 0)
+        if len(zero):
+            raise ValueError(f"Row {zero[0]} of X is zero and has no direction; spherical k-means cannot place it.")
+        return lengths
 
     def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and variance of every column, in float64, from sums about the first row."""
@@ -99,8 +154,8 @@ class Points:
                     raise ValueError(f"Input X contains {kind} (row {i}, column {j}); every entry must be finite.")
         raise ValueError("Sums of the rows of X overflow float64; scale X.")
 
-    def _working_dtype(self) -> np.dtype[Any]:
-        dtype, size = self.X.dtype, self.variances.sum() ** 0.5 + np.abs(self.mean).max()
+    def _working_dtype(self, mean: NDArray[np.float64]) -> np.dtype[Any]:
+        dtype, size = self.X.dtype, self.variances.sum() ** 0.5 + np.abs(mean).max()
         exact = dtype == np.float32 or dtype.itemsize <= 2
         ordinary = size == 0 or 1e-12 < size < 1e12
         return np.dtype(np.float32 if exact and ordinary else np.float64)

@@ -39,10 +39,10 @@ def quick_means(
     objective (only a hierarchical factorization may) is taken, and the best iterate is what is returned.
     """
     sums = ClusterSums(points, len(centers))
-    found = Assignment.empty(len(points), points.dtype)
+    found = Assignment.empty(len(points), points.frame.dtype)
     screener(centers).assign(points.X, found, points.n_threads)
     sums.follow(found.labels)
-    rows = ProductRows(factor(sums.means(centers), sums.weights, None), points.mean)
+    rows = ProductRows(factor(sums.means(centers), sums.weights, None), points.frame)
     run = Clustering(rows.centers, rows, found)
     with stopping_at_interrupt(run):
         _iterate(points, sums, rows, run, factor, max_iter, tol, observe)
@@ -85,9 +85,9 @@ def _update(points: Points, sums: ClusterSums, rows: ProductRows, factor: Factor
     labels, before = found.labels.copy(), sums.objective(rows.centers)
     if refill(points, found, len(rows.centers)):
         sums.follow(found.labels)
-        new = ProductRows(factor(sums.means(rows.centers), sums.weights, rows.product), points.mean)
+        new = ProductRows(factor(sums.means(rows.centers), sums.weights, rows.product), points.frame)
         if sums.objective(new.centers) <= before:
             return new
         found.labels[:] = labels
         sums.follow(labels)
-    return ProductRows(factor(sums.means(rows.centers), sums.weights, rows.product), points.mean)
+    return ProductRows(factor(sums.means(rows.centers), sums.weights, rows.product), points.frame)

@@ -34,7 +34,7 @@ class Screener:
     ) -> None:
         self.points, self.rng, self.shortlist, self.compression = points, rng, shortlist, compression
         index = rng.choice(len(points), min(_SAMPLE, len(points)), replace=False)
-        self.sample = take_rows(points.X, np.sort(index)).astype(points.dtype)
+        self.sample = take_rows(points.X, np.sort(index)).astype(points.frame.dtype)
         self.basis: NDArray[np.float64] | None = None
         self.rank, self.reach, self.n_calls = 0, CERTAIN, 0
         self.product: SparseProduct | None = None
@@ -53,29 +53,27 @@ class Screener:
     def _sparse(self, centers: NDArray[np.float64]) -> Screen:
         """A sparse product: learned once, then refitted on its supports."""
         assert self.compression is not None
-        U = centers.astype(self.points.dtype)
+        U = centers.astype(self.points.frame.dtype)
         if self.product is None or len(self.product.factors) != 2:
             self.product = sparse_als(U, self.compression).product
-            screen = Screen(centers, self.points.mean, self.points.dtype, self.product, shortlist=self.shortlist)
+            screen = Screen(centers, self.points.frame, self.product, shortlist=self.shortlist)
             rows = self._sample_for(len(centers))
             screen, _ = self._calibrated(screen, rows, self._assigned(self._dense(centers), rows))
             self.reach = screen.reach
             return screen
         self.product = sparse_als(U, self.compression, init=self.product, max_iter=0).product
-        return Screen(centers, self.points.mean, self.points.dtype, self.product,
+        return Screen(centers, self.points.frame, self.product,
                       reach=self.reach, shortlist=self.shortlist)  # fmt: skip
 
     def _sample_for(self, n_centers: int) -> NDArray[np.float64]:
         return self.sample[: max(64, _SAMPLE_SCORES // n_centers)]
 
     def _dense(self, centers: NDArray[np.float64]) -> Screen:
-        return Screen(centers, self.points.mean, self.points.dtype, reach=0.0, shortlist=self.shortlist)
+        return Screen(centers, self.points.frame, reach=0.0, shortlist=self.shortlist)
 
     def _low_rank(self, centers: NDArray[np.float64], rank: int) -> Screen:
         assert self.basis is not None
-        return Screen.low_rank(
-            centers, self.points.mean, self.points.dtype, self.basis[:, :rank], shortlist=self.shortlist
-        )
+        return Screen.low_rank(centers, self.points.frame, self.basis[:, :rank], shortlist=self.shortlist)
 
     def _choose(self, centers: NDArray[np.float64]) -> Screen:
         """Try ranks in ascending order until the cost rises; rank 0 stands for the dense centroids."""
@@ -101,11 +99,11 @@ class Screener:
 
     def _calibrated(self, screen: Screen, rows: NDArray[np.float64], exact: Assignment) -> tuple[Screen, float]:
         """The screen with the least reach that is good enough on the sample, and its cost per row."""
-        aim = TARGET * float(exact.squared_distances.sum(dtype=np.float64))
+        aim = (1 + TARGET) * float(exact.squared_distances(screen.frame).sum(dtype=np.float64))
         for reach in (*REACHES, CERTAIN):
             tried = screen.with_reach(reach) if reach < CERTAIN else screen.certain()
             found = self._assigned(tried, rows)
-            if 2 * float((exact.best - found.best).sum(dtype=np.float64)) <= aim:
+            if float(found.squared_distances(screen.frame).sum(dtype=np.float64)) <= aim:
                 break
         else:
             return tried, np.inf

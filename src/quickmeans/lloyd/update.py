@@ -37,13 +37,14 @@ class ClusterSums:
     @property
     def centred(self) -> NDArray[np.float64]:
         """Sums of x - mean."""
-        return self.raw - self.weights[:, None] * self.points.mean
+        return self.raw - self.weights[:, None] * self.points.frame.mean
 
     def means(self, fallback: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Centred means; of a cluster without weight, the fallback."""
-        empty = self.weights <= 0
+        """Centred means, or the direction of the sum; of a cluster without weight, the fallback."""
         means = self.centred
-        means /= np.where(empty, 1.0, self.weights)[:, None]
+        divisors = np.linalg.norm(means, axis=1) if self.points.frame.spherical else self.weights
+        empty = (self.weights <= 0) | (divisors <= 0)
+        means /= np.where(empty, 1.0, divisors)[:, None]
         means[empty] = fallback[empty]
         return means
 
@@ -56,20 +57,19 @@ class ClusterSums:
     def _compute(self, labels: NDArray[np.int32]) -> None:
         self.raw[:] = 0
         for part, rows in row_blocks(self.points.X):
-            weights = None if self.points.weights is None else self.points.weights[part]
-            self._add(rows, np.arange(len(rows)), labels[part], weights)
+            pulls = None if self.points.pulls is None else self.points.pulls[part]
+            self._add(rows, np.arange(len(rows)), labels[part], pulls)
         self.sizes = np.bincount(labels, minlength=len(self.weights))
         self.weights = np.bincount(labels, self.points.weights, len(self.weights)).astype(np.float64)
 
     def _correct(self, changed: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32]) -> None:
         """Take the rows away from their old clusters and add them to the new ones."""
-        weights = np.ones(len(changed)) if self.points.weights is None else self.points.weights[changed]
+        pulls, weights = _some(self.points.pulls, changed), _some(self.points.weights, changed)
         rows, labels = np.concatenate([changed, changed]), np.concatenate([old, new])
-        signed = np.concatenate([-weights, weights])
-        self._add(self.points.X, rows, labels, signed)
+        self._add(self.points.X, rows, labels, np.concatenate([-pulls, pulls]))
         K = len(self.weights)
         self.sizes += np.bincount(new, minlength=K) - np.bincount(old, minlength=K)
-        self.weights += np.bincount(labels, signed, K)
+        self.weights += np.bincount(labels, np.concatenate([-weights, weights]), K)
         self.weights[self.sizes == 0] = 0
         self.raw[self.sizes == 0] = 0
 
@@ -83,6 +83,10 @@ class ClusterSums:
         order, starts = by_label(labels, len(self.weights))
         ordered = None if weights is None else weights[order]
         _native.add_members(rows, members[order], starts, ordered, self.raw, self.points.n_threads, instruction_set())
+
+
+def _some(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.ones(len(rows)) if weights is None else weights[rows]
 
 
 def by_label(labels: NDArray[np.int32], n_labels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,0 +1,297 @@
+"""QKMeans against its peers: assignment, fitting, time against objective, growth with K and N, memory, latency.
+
+    QUICKMEANS_DATA=... python -m benchmarks.clustering [predict fit paper curve clusters rows memory latency]
+
+Every ratio is between candidates that took turns in one run. Prints tables and writes
+benchmarks/results/clustering.json, one entry per section; sections that were not asked for stay as they were.
+`python -m benchmarks.plots` draws the figures from it.
+"""
+
+import subprocess
+import sys
+import time
+import warnings
+
+import faiss
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.decomposition import PCA
+from superkmeans import SuperKMeans
+
+from benchmarks.data import noisy_mixture, rows
+from benchmarks.harness import alternate, keeping, load, machine, save
+from quickmeans import QKMeans
+
+ITERATIONS = 10
+PINNED = {"sampling_fraction": 1.0, "max_points_per_cluster": 10**6, "early_termination": False}
+CASES = [("mnist", 256), ("mnist", 1024), ("fashion-mnist", 256), ("fashion-mnist", 1024), ("words", 512),
+         ("words", 1024), ("blobs", 256), ("blobs", 1024)]  # fmt: skip
+console = Console(width=140)
+
+
+def objective(X, centers, labels=None):
+    """The sum of squared distances to the labels' centres, or to the nearest; in float64, block by block."""
+    centers, total = centers.astype(np.float64), 0.0
+    for begin in range(0, len(X), 2048):
+        block = X[begin : begin + 2048].astype(np.float64)
+        if labels is None:
+            norms = np.einsum("ij,ij->i", block, block)[:, None] - 2 * (block @ centers.T)
+            total += float((norms + np.einsum("kj,kj->k", centers, centers)).min(axis=1).sum())
+        else:
+            total += float(((block - centers[labels[begin : begin + 2048]]) ** 2).sum())
+    return total
+
+
+def with_centers(centers):
+    """A fitted scikit-learn model with these centres."""
+    model = KMeans(len(centers), init=centers, n_init=1, max_iter=1)
+    model.fit(centers)
+    model.cluster_centers_ = np.ascontiguousarray(centers)
+    return model
+
+
+def predict():
+    """Assignment of all rows to the centroids of a QKMeans model."""
+    records = []
+    for name, K in CASES:
+        X = rows(name)
+        ours = QKMeans(K, max_iter=ITERATIONS, random_state=0).fit(X)
+        centers = ours.cluster_centers_
+        sklearn_model, peer = with_centers(centers), SuperKMeans(K, X.shape[1])
+        calls = {
+            "QKMeans": lambda m=ours, X=X: m.predict(X),
+            "QKMeans, exact": lambda m=ours, X=X: m.predict(X, exact=True),
+            "sklearn": lambda m=sklearn_model, X=X: m.predict(X),
+            "SuperKMeans": lambda p=peer, X=X, c=centers: p.assign(X, c),
+        }
+        seconds = alternate(calls, rounds=9, most=25)
+        labels, exact = ours.predict(X), sklearn_model.predict(X)
+        records.append({
+            "data": name, "K": K, "D": X.shape[1], "N": len(X), "seconds": seconds,
+            "times_the_faster_peer": min(seconds["sklearn"], seconds["SuperKMeans"]) / seconds["QKMeans"],
+            "objective_ratio": objective(X, centers, labels) / objective(X, centers, exact),
+            "equal_labels": float((labels == exact).mean()),
+            "candidates": ours.n_candidates_, "product": repr(ours.product_),
+        })  # fmt: skip
+        console.print(f"predict: {name} {K} done")
+    show("Assignment of all rows", records, ["data", "K", "times_the_faster_peer", "objective_ratio", "equal_labels",
+                                             "candidates", "seconds"])  # fmt: skip
+    return records
+
+
+def fits(X, K, init, n_iter=ITERATIONS):
+    """What takes part in the comparison of fits: name -> call that returns centres."""
+    D = X.shape[1]
+
+    def super_kmeans(**options):
+        return SuperKMeans(K, D, seed=0, **options).train(X)
+
+    def faiss_kmeans():
+        model = faiss.Kmeans(D, K, niter=n_iter, max_points_per_centroid=10**9, min_points_per_centroid=1)
+        model.train(X, init_centroids=init)
+        return model.centroids
+
+    def through_pca(macs):
+        rank = max(1, int(macs / (K + D)))
+        pca = PCA(rank, svd_solver="randomized", random_state=0)
+        Z = pca.fit_transform(X)
+        model = KMeans(K, init=pca.transform(init), n_init=1, max_iter=n_iter, tol=0).fit(Z)
+        return np.stack([X[model.labels_ == k].mean(axis=0) if (model.labels_ == k).any() else init[k]
+                         for k in range(K)])  # fmt: skip
+
+    return {
+        "QKMeans": lambda: QKMeans(K, init=init, max_iter=n_iter, tol=0).fit(X).cluster_centers_,
+        "sklearn lloyd": lambda: KMeans(K, init=init, n_init=1, max_iter=n_iter, tol=0).fit(X).cluster_centers_,
+        "sklearn elkan": lambda: KMeans(K, init=init, n_init=1, max_iter=n_iter, tol=0, algorithm="elkan").fit(X)
+        .cluster_centers_,
+        "MiniBatchKMeans": lambda: MiniBatchKMeans(K, init=init, n_init=1, max_iter=n_iter, random_state=0).fit(X)
+        .cluster_centers_,
+        "SuperKMeans": lambda: super_kmeans(hierarchical=False, iters=n_iter, **PINNED),
+        "SuperKMeans, two levels": lambda: super_kmeans(hierarchical=True, **PINNED),
+        "faiss.Kmeans": faiss_kmeans,
+        "PCA + KMeans": lambda: through_pca(32 * (K + D)),
+    }  # fmt: skip
+
+
+def fit():
+    """Ten iterations from the same rows (SuperKMeans draws its own)."""
+    records = []
+    for name, K in CASES:
+        X = rows(name)
+        init = np.ascontiguousarray(X[np.random.default_rng(0).permutation(len(X))[:K]])
+        calls, centers = keeping(fits(X, K, init))
+        seconds = alternate(calls, rounds=3, most=60)
+        objectives = {key: objective(X, value) for key, value in centers.items()}
+        records.append({
+            "data": name, "K": K, "D": X.shape[1], "N": len(X), "iterations": ITERATIONS, "seconds": seconds,
+            "times_sklearn": seconds["sklearn lloyd"] / seconds["QKMeans"],
+            "times_SuperKMeans": seconds["SuperKMeans"] / seconds["QKMeans"],
+            "objective_over_sklearn": {key: value / objectives["sklearn lloyd"] for key, value in objectives.items()},
+        })  # fmt: skip
+        console.print(f"fit: {name} {K} done")
+    show("Ten iterations from the same start", records, ["data", "K", "times_sklearn", "times_SuperKMeans", "seconds",
+                                                         "objective_over_sklearn"])  # fmt: skip
+    return records
+
+
+def paper():
+    """The paper's model: centroids that are the rows of the product; MNIST, K = 30."""
+    X = rows("mnist")
+    init = np.ascontiguousarray(X[np.random.default_rng(0).permutation(len(X))[:30]])
+    start = time.perf_counter()
+    plain = KMeans(30, init=init, n_init=1, max_iter=20, tol=0).fit(X)
+    records = [{"method": "sklearn KMeans", "parameters": plain.cluster_centers_.size, "objective_ratio": 1.0,
+                "seconds": time.perf_counter() - start}]  # fmt: skip
+    models = {
+        "als, 4.7k": {"solver": "als", "compression": 30 * 784 / 4700},
+        "als, 1.9k": {"solver": "als", "compression": 30 * 784 / 1900},
+        "palm4MSA, sparsity 5": {"solver": "palm4msa", "sparsity_level": 5},
+        "hierarchical, sparsity 5": {"solver": "hierarchical", "sparsity_level": 5},
+    }
+    for method, options in models.items():
+        start = time.perf_counter()
+        model = QKMeans(30, init=init, shortlist=0, max_iter=20, tol=0, **options).fit(X)
+        records.append({"method": method, "parameters": model.product_.nnz, "seconds": time.perf_counter() - start,
+                        "objective_ratio": model.inertia_ / plain.inertia_,
+                        "history": (model.objective_history_ / plain.inertia_).tolist()})  # fmt: skip
+        console.print(f"paper: {method} done")
+    show("The paper's model, MNIST, K = 30", records, ["method", "parameters", "objective_ratio", "seconds"])
+    return records
+
+
+def curve():
+    """Time against objective, every method with its own start."""
+    records = []
+    for name in ("mnist", "words"):
+        X, K = rows(name), 1024
+        D = X.shape[1]
+        calls = {f"SuperKMeans, {n} iterations": lambda n=n, X=X, D=D, K=K: SuperKMeans(
+            K, D, seed=0, hierarchical=False, iters=n, **PINNED).train(X) for n in (2, 5, 10, 25)}  # fmt: skip
+        calls["SuperKMeans, two levels"] = lambda X=X, D=D, K=K: SuperKMeans(
+            K, D, seed=0, hierarchical=True, **PINNED
+        ).train(X)
+        for n in (1, 2, 3, 5, 10, 25):
+            calls[f"QKMeans, {n} iterations"] = lambda n=n, X=X, K=K: (
+                QKMeans(K, init="random", n_init=1, max_iter=n, tol=0, random_state=0).fit(X).cluster_centers_
+            )
+        calls, centers = keeping(calls)
+        seconds = alternate(calls, rounds=3, most=90)
+        records += [{"data": name, "K": K, "method": key, "seconds": seconds[key],
+                     "objective": objective(X, centers[key])} for key in calls]  # fmt: skip
+        console.print(f"curve: {name} done")
+    show("Time against objective", records, ["data", "K", "method", "seconds", "objective"])
+    return records
+
+
+def clusters():
+    """Seconds per iteration against K, for D = 784 (MNIST) and D = 2000 (Blobs)."""
+    records = []
+    for name in ("mnist", "blobs"):
+        X = rows(name)
+        for K in (16, 32, 64, 128, 256, 512, 1024, 2048):
+            init = np.ascontiguousarray(X[np.random.default_rng(0).permutation(len(X))[:K]])
+            calls = {key: call for key, call in fits(X, K, init, 5).items()
+                     if key in ("QKMeans", "sklearn lloyd", "SuperKMeans")}  # fmt: skip
+            seconds = alternate(calls, rounds=2, most=20)
+            records.append({"data": name, "D": X.shape[1], "K": K,
+                            "seconds_per_iteration": {key: value / 5 for key, value in seconds.items()}})  # fmt: skip
+        console.print(f"clusters: {name} done")
+    show("Seconds per iteration", records, ["data", "D", "K", "seconds_per_iteration"])
+    return records
+
+
+def growth():
+    """Fit time against N at K = 1024, D = 256 on a noisy mixture."""
+    records = []
+    for N in (10_000, 30_000, 100_000, 300_000, 1_000_000):
+        X, K = noisy_mixture(N, 256), 1024
+        init = np.ascontiguousarray(X[np.random.default_rng(0).permutation(N)[:K]])
+        calls, centers = keeping({key: call for key, call in fits(X, K, init).items()
+                                  if key in ("QKMeans", "sklearn lloyd", "SuperKMeans")})  # fmt: skip
+        seconds = alternate(calls, rounds=2 if N < 10**6 else 1)
+        reference = objective(X, centers["sklearn lloyd"])
+        ratios = {key: objective(X, c) / reference for key, c in centers.items()}
+        records.append({"N": N, "K": K, "D": 256, "seconds": seconds, "objective_over_sklearn": ratios})
+        console.print(f"rows: {N} done")
+    show("Fit against N", records, ["N", "K", "D", "seconds", "objective_over_sklearn"])
+    return records
+
+
+_MEMORY = """
+import resource, sys
+import numpy as np
+from benchmarks.data import rows
+from quickmeans import QKMeans
+X = rows({name!r})
+QKMeans(4, max_iter=1).fit(X[:100])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+QKMeans({K}, init={init!r}, max_iter=10, random_state=0, n_init=1).fit(X)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def memory():
+    """Peak resident memory of a fit above what is there before it, in processes of their own."""
+    records = []
+    for name, K in [("mnist", 256), ("mnist", 1024), ("blobs", 1024)]:
+        D = rows(name).shape[1]
+        code = _MEMORY.format(name=name, K=K, init="k-means++")  # with its start
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        records.append({"data": name, "K": K, "D": D, "bytes": int(done.stdout), "limit": 4 * K * D * 8 + 100 * 10**6})
+    show("Peak memory of a fit above X", records, ["data", "K", "D", "bytes", "limit"])
+    return records
+
+
+def latency():
+    """One row at a time, K = 512, D = 784."""
+    X = rows("mnist")
+    model = QKMeans(512, max_iter=5, random_state=0).fit(X)
+    row = X[:1].copy()
+    from quickmeans.lloyd.assign import Assignment
+
+    found = Assignment.empty(1, model._screen.dtype)
+
+    def kernel():
+        found.norms_known = False
+        model._screen.assign(row, found, 1)
+
+    calls = {"predict": lambda: model.predict(row), "beyond validation": kernel,
+             "validation": lambda: model._check_rows(row, reset=False)}  # fmt: skip
+    seconds = alternate(calls, rounds=2000, most=20)
+    records = [{"K": 512, "D": 784, "microseconds": {key: 1e6 * value for key, value in seconds.items()}}]
+    show("One row", records, ["K", "D", "microseconds"])
+    return records
+
+
+def show(title, records, columns):
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column.replace("_", " "), justify="left" if column in ("data", "method") else "right")
+    for record in records:
+        table.add_row(*(cell(record[column]) for column in columns))
+    console.print(table)
+
+
+def cell(value):
+    if isinstance(value, dict):
+        return "\n".join(f"{key} {cell(item)}" for key, item in value.items())
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+SECTIONS = {"predict": predict, "fit": fit, "paper": paper, "curve": curve, "clusters": clusters, "rows": growth,
+            "memory": memory, "latency": latency}  # fmt: skip
+
+
+def main():
+    warnings.filterwarnings("ignore", category=UserWarning)
+    results = load("clustering")
+    for name in sys.argv[1:] or SECTIONS:
+        results[name] = {"machine": machine("scikit-learn", "superkmeans", "faiss-cpu"), "records": SECTIONS[name]()}
+        save("clustering", results)
+    console.print("Results are in benchmarks/results/clustering.json")
+
+
+if __name__ == "__main__":
+    main()

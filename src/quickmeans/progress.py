@@ -1,0 +1,76 @@
+"""What can be seen of a fit while it goes on: lines or a bar, the user's callback, scikit-learn's callbacks."""
+
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn below 1.9 has none
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where there are no callbacks."""
+
+    def with_callbacks(method: Any) -> Any:
+        """The method as it is."""
+        return method
+
+
+try:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+except ImportError:
+    Progress = None  # type: ignore[assignment,misc]
+
+__all__ = ["CallbackSupportMixin", "Watch", "begin_callbacks", "with_callbacks"]
+
+
+def begin_callbacks(estimator: Any, n_runs: int) -> Any:
+    """The root of scikit-learn's task tree, or None where there are no callbacks."""
+    if not hasattr(estimator, "_init_callback_context"):
+        return None
+    return estimator._init_callback_context(max_subtasks=n_runs).call_on_fit_task_begin(estimator=estimator)
+
+
+class Watch:
+    """An observer of one run: call it with the iteration and the objective; a true result asks to stop."""
+
+    def __init__(self, estimator: Any, root: Any) -> None:
+        self.estimator = estimator
+        self.bar: Any = None
+        self.run = None if root is None else root.subcontext(task_name="run", max_subtasks=estimator.max_iter)
+
+    def __enter__(self) -> Self:
+        if self.run is not None:
+            self.run.call_on_fit_task_begin(estimator=self.estimator)
+        if self.estimator.verbose and Progress is not None and sys.stdout.isatty():
+            columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
+            self.bar = Progress(*columns, TimeElapsedColumn())
+            self.bar.start()
+            self.task = self.bar.add_task("Iterations", total=self.estimator.max_iter)
+        return self
+
+    def say(self, text: str) -> None:
+        """A line, if it is wanted."""
+        if self.bar is not None:
+            self.bar.print(text)
+        elif self.estimator.verbose:
+            print(text)
+
+    def __call__(self, iteration: int, objective: float) -> bool:
+        if self.bar is not None:
+            self.bar.update(self.task, completed=iteration, description=f"Objective {objective:.6g}")
+        else:
+            self.say(f"Iteration {iteration}: objective {objective:.6g}")
+        stop = self.estimator.callback is not None and bool(self.estimator.callback(iteration, objective))
+        if self.run is not None:
+            task = self.run.subcontext(task_name="iteration").call_on_fit_task_begin(estimator=self.estimator)
+            stop |= bool(task.call_on_fit_task_end(estimator=self.estimator))
+        return stop
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+        if self.run is not None and error is None:
+            self.run.call_on_fit_task_end(estimator=self.estimator)
