@@ -168,7 +168,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         for seed in seeds:
             with Watch(self, root) as watch:
                 run = self._run(points, np.random.default_rng(seed), watch)
-            if best is None or run.objective < best.objective:
+            if best is None or run.objective < (1 - 1e-9) * best.objective:  # rounding does not count
                 best = run
             if run.interrupted:
                 break

@@ -75,9 +75,10 @@ class Screen:
         """The projection of the centroids on some orthonormal columns as their product: v_k = B B' c_k."""
         self = object.__new__(cls)
         self._set(centers, frame, reach, shortlist)
-        coefficients = centers @ basis
+        narrow = basis.astype(frame.dtype)
+        product = SparseProduct([self.centers @ narrow, narrow.T])
+        coefficients = product.factors[0].astype(np.float64)
         rest = np.einsum("kd,kd->k", centers, centers) - np.einsum("kr,kr->k", coefficients, coefficients)
-        product = SparseProduct([coefficients.astype(frame.dtype), basis.T.astype(frame.dtype)])
         inner = Frame(frame.mean @ basis, frame.dtype, frame.spherical)
         self._use(product, inner.offset(coefficients), np.sqrt(np.maximum(rest, 0)))
         return self
@@ -92,7 +93,8 @@ class Screen:
         self.frame, self.dtype, self.reach, self.shortlist = frame, frame.dtype, reach, shortlist
         self.centers, self.mean = centers.astype(frame.dtype), frame.mean.astype(frame.dtype)
         self._exact_offset = frame.offset(centers)
-        self._growth = float(np.abs(self.centers).sum(axis=1).max())
+        largest = float(np.einsum("kd,kd->k", centers, centers).max())
+        self._growth = (centers.shape[1] * largest) ** 0.5  # no sum of absolute values in a row is larger
 
     def _use(self, product: SparseProduct | None, offset: NDArray[np.float64], slack: NDArray[np.float64]) -> None:
         self.product = product

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quickmeans.lloyd.assign import Assignment, ProductRows, Screen
 from quickmeans.lloyd.points import Frame, Points
 from quickmeans.lloyd.screening import Screener
-from quickmeans.lloyd.update import ClusterSums
+from quickmeans.lloyd.update import ClusterSums, squared_norms
 
 Observer = Callable[[int, float], object]
 
@@ -79,12 +79,10 @@ def _iterate(
         bounds.renew(index)
         bounds.lower[refill(points, found, len(run.centers))] = 0
         changed = sums.follow(found.labels)
-        centred = sums.centred
-        assigned = sums.objective(run.centers, centred)
-        means = sums.means(run.centers)
-        moves = np.linalg.norm(means - run.centers, axis=1)
+        means, assigned, updated = sums.step(run.centers)
+        moves = np.sqrt(squared_norms(means - run.centers))
         screen = screener(means)
-        run.advance(means, screen, assigned, sums.objective(means, centred))
+        run.advance(means, screen, assigned, updated)
         if observe is not None and observe(run.n_iter, run.history[-1]):
             return
         if changed == 0 or float((moves**2).sum()) <= tol:

@@ -40,19 +40,34 @@ class ClusterSums:
         return self.raw - self.weights[:, None] * self.points.frame.mean
 
     def means(self, fallback: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Centred means, or the direction of the sum; of a cluster without weight, the fallback."""
-        means = self.centred
-        divisors = np.linalg.norm(means, axis=1) if self.points.frame.spherical else self.weights
-        empty = (self.weights <= 0) | (divisors <= 0)
-        means /= np.where(empty, 1.0, divisors)[:, None]
-        means[empty] = fallback[empty]
-        return means
+        """Centred means, or the directions of the sums; of a cluster without weight, the fallback."""
+        return self._means(self.centred, fallback)[0]
 
-    def objective(self, centers: NDArray[np.float64], centred: NDArray[np.float64] | None = None) -> float:
+    def objective(self, centers: NDArray[np.float64]) -> float:
         """sum_i w_i |x_i - m - c|^2 for these labels and centres m + c."""
-        cross = np.einsum("kd,kd->", centers, self.centred if centred is None else centred)
-        squares = np.einsum("kd,kd,k->", centers, centers, self.weights)
-        return max(float(self.points.scatter - 2 * cross + squares), 0.0)
+        return self._objective(float(np.vdot(centers, self.centred)), squared_norms(centers))
+
+    def step(self, centers: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:
+        """The means, and the objective with the given centres and with the means, at one go."""
+        centred = self.centred
+        before = self._objective(float(np.vdot(centers, centred)), squared_norms(centers))
+        means, divisors = self._means(centred, centers)
+        squares = squared_norms(means)
+        return means, before, self._objective(float(divisors @ squares), squares)
+
+    def _means(
+        self, centred: NDArray[np.float64], fallback: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Means in place of the sums, and what they were divided by (zero where the fallback stands)."""
+        divisors = np.sqrt(squared_norms(centred)) if self.points.frame.spherical else self.weights
+        empty = (self.weights <= 0) | (divisors <= 0)
+        centred /= np.where(empty, 1.0, divisors)[:, None]
+        centred[empty] = fallback[empty]
+        return centred, np.where(empty, 0.0, divisors)
+
+    def _objective(self, cross: float, squares: NDArray[np.float64]) -> float:
+        """scatter - 2 sum_k <c_k, s_k> + sum_k n_k |c_k|^2."""
+        return max(float(self.points.scatter - 2 * cross + self.weights @ squares), 0.0)
 
     def _compute(self, labels: NDArray[np.int32]) -> None:
         self.raw[:] = 0
@@ -83,6 +98,10 @@ class ClusterSums:
         order, starts = by_label(labels, len(self.weights))
         ordered = None if weights is None else weights[order]
         _native.add_members(rows, members[order], starts, ordered, self.raw, self.points.n_threads, instruction_set())
+
+
+def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.einsum("kd,kd->k", rows, rows), np.float64)
 
 
 def _some(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArray[np.float64]:
