@@ -1,0 +1,90 @@
+"""The figures of the clustering benchmark, drawn from benchmarks/results/clustering.json into docs/.
+
+python -m benchmarks.plots
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from benchmarks.harness import load
+
+DOCS = Path(__file__).parent.parent / "docs"
+COLOURS = {"QKMeans": "#0b6e4f", "SuperKMeans": "#c8553d", "sklearn lloyd": "#3d5a80"}
+
+
+def axes(n_panels, title):
+    figure, panels = plt.subplots(1, n_panels, figsize=(5.2 * n_panels, 4), layout="constrained")
+    figure.suptitle(title)
+    return figure, list(panels) if n_panels > 1 else [panels]
+
+
+def finish(figure, name):
+    DOCS.mkdir(exist_ok=True)
+    figure.savefig(DOCS / f"{name}.png", dpi=110)
+    plt.close(figure)
+    print(f"docs/{name}.png")
+
+
+def curve(records):
+    """Time against objective."""
+    names = list(dict.fromkeys(record["data"] for record in records))
+    figure, panels = axes(len(names), "Time and objective, every method from its own start, K = 1024")
+    for panel, name in zip(panels, names, strict=True):
+        mine = [record for record in records if record["data"] == name]
+        lowest = min(record["objective"] for record in mine)
+        for family, colour in COLOURS.items():
+            line = [r for r in mine if r["method"].startswith(family + ", ") and "iterations" in r["method"]]
+            if line:
+                points = sorted((r["seconds"], r["objective"] / lowest - 1) for r in line)
+                panel.plot(*zip(*points, strict=True), "o-", color=colour, label=f"{family}, more iterations")
+        for record in mine:
+            if "two levels" in record["method"]:
+                panel.plot(record["seconds"], record["objective"] / lowest - 1, "s", color=COLOURS["SuperKMeans"],
+                           mfc="none", label="SuperKMeans, two levels")  # fmt: skip
+        panel.set(title=name, xlabel="seconds", ylabel="objective above the lowest", xscale="log")
+        panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.1f} %")
+        panel.grid(alpha=0.3)
+        panel.legend()
+    finish(figure, "time-and-objective")
+
+
+def clusters(records):
+    """Seconds per iteration against K, and where QKMeans becomes the fastest."""
+    names = list(dict.fromkeys(record["data"] for record in records))
+    figure, panels = axes(len(names), "Seconds per iteration, five iterations from the same rows")
+    for panel, name in zip(panels, names, strict=True):
+        mine = [record for record in records if record["data"] == name]
+        for method, colour in COLOURS.items():
+            panel.loglog([r["K"] for r in mine], [r["seconds_per_iteration"][method] for r in mine], "o-",
+                         color=colour, label=method)  # fmt: skip
+        won = [r["K"] for r in mine if min(r["seconds_per_iteration"], key=r["seconds_per_iteration"].get) == "QKMeans"]
+        if won:
+            panel.axvline(min(won), color="grey", ls=":", label=f"QKMeans fastest from K = {min(won)}")
+        panel.set(title=f"{name}, D = {mine[0]['D']}", xlabel="K", ylabel="seconds")
+        panel.grid(alpha=0.3, which="both")
+        panel.legend()
+    finish(figure, "time-against-clusters")
+
+
+def rows(records):
+    """Fit time against N."""
+    figure, (panel,) = axes(1, "Ten iterations, K = 1024, D = 256, noisy mixture")
+    for method, colour in COLOURS.items():
+        panel.loglog([r["N"] for r in records], [r["seconds"][method] for r in records], "o-", color=colour,
+                     label=method)  # fmt: skip
+    panel.set(xlabel="N", ylabel="seconds")
+    panel.grid(alpha=0.3, which="both")
+    panel.legend()
+    finish(figure, "time-against-rows")
+
+
+def main():
+    results = load("clustering")
+    for name, draw in {"curve": curve, "clusters": clusters, "rows": rows}.items():
+        if name in results:
+            draw(results[name]["records"])
+
+
+if __name__ == "__main__":
+    main()
