@@ -1,6 +1,8 @@
 // The Python face of the native code. Arguments are checked in Python; here only what memory safety needs.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,6 +13,7 @@
 #include "dispatch.hpp"
 #include "parallel.hpp"
 #include "product.hpp"
+#include "select.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -131,6 +134,84 @@ void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> we
     for_each_chunk((job.n_rows + kRows - 1) / kRows, n_threads, chunk, Interruptible());
 }
 
+// The support of a factor, entry by entry and by rows and columns.
+struct Support {
+    std::vector<std::int64_t> row_start, column_start, by_column;
+    std::vector<std::int32_t> row, column;
+
+    Support(const double* S, std::size_t n, std::size_t m) : row_start{0}, column_start(m + 1, 0) {
+        for (std::size_t i = 0; i < n; ++i) {
+            for (std::size_t j = 0; j < m; ++j)
+                if (S[i * m + j] != 0) {
+                    row.push_back(std::int32_t(i));
+                    column.push_back(std::int32_t(j));
+                    ++column_start[j + 1];
+                }
+            row_start.push_back(std::int64_t(row.size()));
+        }
+        for (std::size_t j = 0; j < m; ++j) column_start[j + 1] += column_start[j];
+        std::vector<std::int64_t> next(column_start.begin(), column_start.end() - 1);
+        by_column.resize(row.size());
+        for (std::size_t e = 0; e < row.size(); ++e) by_column[std::size_t(next[column[e]]++)] = std::int64_t(e);
+    }
+};
+
+// A few steps of least squares for the factor S on its support; see kernels/refine.hpp. Returns <M, S>, <S, P S G>.
+std::pair<double, double> refine(std::optional<Matrix<double>> P, Vector<double> diagonal,
+                                 std::optional<Matrix<double>> G, Matrix<double> M, Vector<double> row_curvature,
+                                 Vector<double> column_curvature, Cells<double> S, int n_steps,
+                                 const std::string& isa) {
+    const std::size_t n = S.shape(0), m = S.shape(1);
+    require(M.shape(0) == n && M.shape(1) == m, "wrong shape of M");
+    require(!P || (P->shape(0) == n && P->shape(1) == n), "wrong shape of P");
+    require(!G || (G->shape(0) == m && G->shape(1) == m), "wrong shape of G");
+    require(row_curvature.size() == n && column_curvature.size() == m, "wrong size of the curvatures");
+    require(P || diagonal.size() == n, "wrong size of the diagonal");
+    const Refine kernel = find_refine(isa);
+    nb::gil_scoped_release release;
+    const Support support(S.data(), n, m);
+    const std::size_t count = support.row.size();
+    std::vector<double> target(count), curvature(count), values(count), work(3 * count), dense(P && G ? 2 * n * m : 0);
+    for (std::size_t e = 0; e < count; ++e) {
+        const std::size_t i = std::size_t(support.row[e]), j = std::size_t(support.column[e]);
+        target[e] = M.data()[i * m + j];
+        curvature[e] = row_curvature.data()[i] * column_curvature.data()[j];
+        values[e] = S.data()[i * m + j];
+    }
+    const RefineJob job{std::int64_t(n),
+                        std::int64_t(m),
+                        std::int64_t(count),
+                        P ? P->data() : nullptr,
+                        diagonal.data(),
+                        G ? G->data() : nullptr,
+                        support.row_start.data(),
+                        support.row.data(),
+                        support.column.data(),
+                        support.column_start.data(),
+                        support.by_column.data(),
+                        target.data(),
+                        curvature.data(),
+                        values.data(),
+                        work.data(),
+                        dense.data(),
+                        n_steps};
+    std::pair<double, double> result;
+    kernel(job, &result.first, &result.second);
+    for (std::size_t e = 0; e < count; ++e)
+        S.data()[std::size_t(support.row[e]) * m + std::size_t(support.column[e])] = values[e];
+    return result;
+}
+
+// A choice of entries; see select.hpp.
+template <auto Choice>
+void choose(Matrix<double> M, std::int64_t per_row, std::int64_t per_column, Cells<bool> kept) {
+    require(kept.shape(0) == M.shape(0) && kept.shape(1) == M.shape(1), "wrong shape of kept");
+    require(M.size() < (std::size_t(1) << 32), "too many entries");
+    nb::gil_scoped_release release;
+    Choice(M.data(), std::int64_t(M.shape(0)), std::int64_t(M.shape(1)), per_row, per_column,
+           reinterpret_cast<unsigned char*>(kept.data()));
+}
+
 template <class T>
 void bind(nb::module_& m, const char* name) {
     using Out = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
@@ -214,6 +295,13 @@ NB_MODULE(_native, m) {
     m.def("fit_supports", &quickmeans::fit_supports, "gram"_a.noconvert(), "targets"_a.noconvert(),
           "weights"_a.noconvert(), "drop"_a.noconvert(), "support"_a.noconvert(), "values"_a.noconvert(),
           "prices"_a.noconvert(), "n_threads"_a, "isa"_a = "");
+    m.def("refine", &quickmeans::refine, "P"_a.noconvert().none(), "diagonal"_a.noconvert(), "G"_a.noconvert().none(),
+          "M"_a.noconvert(), "row_curvature"_a.noconvert(), "column_curvature"_a.noconvert(), "S"_a.noconvert(),
+          "n_steps"_a, "isa"_a = "");
+    m.def("mark_largest", &quickmeans::choose<quickmeans::mark_largest>, "M"_a.noconvert(), "per_row"_a, "per_column"_a,
+          "kept"_a.noconvert());
+    m.def("match_largest", &quickmeans::choose<quickmeans::match_largest>, "M"_a.noconvert(), "per_row"_a,
+          "per_column"_a, "kept"_a.noconvert());
     quickmeans::bind<float>(m, "Product32");
     quickmeans::bind<double>(m, "Product64");
 }

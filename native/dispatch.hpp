@@ -15,5 +15,6 @@ std::vector<std::string> instruction_sets();
 template <class T>
 const Kernels<T>* find_kernels(const std::string& isa);
 FitRows find_fit_rows(const std::string& isa);
+Refine find_refine(const std::string& isa);
 
 }  // namespace quickmeans

@@ -6,10 +6,12 @@
 #define QM_DENSE_VECTORS 2
 
 #include "chain.hpp"
+#include "refine.hpp"
 #include "support.hpp"
 
 namespace quickmeans {
 extern const Kernels<float> avx2_float = avx2::kKernels<float>;
 extern const Kernels<double> avx2_double = avx2::kKernels<double>;
 extern const FitRows avx2_fit_rows = avx2::fit_rows;
+extern const Refine avx2_refine = avx2::refine;
 }  // namespace quickmeans

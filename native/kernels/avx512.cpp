@@ -6,10 +6,12 @@
 #define QM_DENSE_VECTORS 4
 
 #include "chain.hpp"
+#include "refine.hpp"
 #include "support.hpp"
 
 namespace quickmeans {
 extern const Kernels<float> avx512_float = avx512::kKernels<float>;
 extern const Kernels<double> avx512_double = avx512::kKernels<double>;
 extern const FitRows avx512_fit_rows = avx512::fit_rows;
+extern const Refine avx512_refine = avx512::refine;
 }  // namespace quickmeans

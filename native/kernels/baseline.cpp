@@ -6,10 +6,12 @@
 #define QM_DENSE_VECTORS 2
 
 #include "chain.hpp"
+#include "refine.hpp"
 #include "support.hpp"
 
 namespace quickmeans {
 extern const Kernels<float> baseline_float = baseline::kKernels<float>;
 extern const Kernels<double> baseline_double = baseline::kKernels<double>;
 extern const FitRows baseline_fit_rows = baseline::fit_rows;
+extern const Refine baseline_refine = baseline::refine;
 }  // namespace quickmeans

@@ -17,6 +17,19 @@ def fit_supports(
     n_threads: int,
     isa: str = "",
 ) -> None: ...
+def refine(
+    P: NDArray[Any] | None,
+    diagonal: NDArray[Any],
+    G: NDArray[Any] | None,
+    M: NDArray[Any],
+    row_curvature: NDArray[Any],
+    column_curvature: NDArray[Any],
+    S: NDArray[Any],
+    n_steps: int,
+    isa: str = "",
+) -> tuple[float, float]: ...
+def mark_largest(M: NDArray[Any], per_row: int, per_column: int, kept: NDArray[Any]) -> None: ...
+def match_largest(M: NDArray[Any], per_row: int, per_column: int, kept: NDArray[Any]) -> None: ...
 
 class Product32:
     def __init__(self, factors: list[_Factor], isa: str = "") -> None: ...

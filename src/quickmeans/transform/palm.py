@@ -8,8 +8,15 @@ With :math:`L = S_1 \cdots S_{q-1}` and :math:`R = S_{q+1} \cdots S_Q` the gradi
 (:math:`G \leftarrow S G S'`, :math:`H \leftarrow H S'`), so after the first factor the larger side of U never appears
 again, and the objective is :math:`\|N^{1/2} U\|^2 - 2 \lambda \langle M, S\rangle + \lambda^2 \langle S, P S G\rangle`,
 without a reconstruction.
+
+Steps are measured by the curvature :math:`P_{ii} G_{jj}` along each entry, not by one bound
+:math:`\|P\| \|G\|` for all: what is projected is :math:`D^{1/2} S - t D^{-1/2} \nabla` with D these curvatures, so that
+entries compete by what they are worth to the objective. A few conjugate gradients on the support follow. The step
+stands if the objective has not risen; if it has, the factor keeps its support, where conjugate gradients can only
+descend, and t is halved. So no step is ever too long.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from quickmeans import _native
 from quickmeans.transform.factorization import (
     Callback,
     Factorization,
@@ -29,7 +37,8 @@ from quickmeans.transform.factorization import (
 from quickmeans.transform.product import SparseProduct
 from quickmeans.transform.projections import Matrix, Projection, TopPerRowAndColumn
 
-_SAFETY = 1.001  # the step is so much shorter than the estimated norms allow
+_LONGEST = 1.0  # the longest step, in units of the curvature along each entry
+_REFINEMENTS = 3  # steps of conjugate gradients on the support
 
 
 def palm4msa(
@@ -112,7 +121,8 @@ class Palm:
         norms = [float(np.linalg.norm(S)) for S in factors]
         self.factors = [S / norm if norm > 0 else S for S, norm in zip(factors, norms, strict=True)]
         self.scale = float(np.prod([norm for norm in norms if norm > 0]))
-        self.vectors: dict[Any, Matrix] = {}
+        self.steps = [_LONGEST] * len(factors)
+        self.isa = os.environ.get("QUICKMEANS_ISA", "")
         self.objective = self.total
 
     def run(self, max_iter: int, tol: float, callback: Callback | None) -> tuple[list[float], bool]:
@@ -134,14 +144,14 @@ class Palm:
         """The objective of the factors as they are, with the best scale."""
         V = np.linalg.multi_dot(self.factors) if len(self.factors) > 1 else self.factors[0]
         inner, square = float((self.weighted * V).sum()), float((self.n[:, None] * V**2).sum())
-        self._rescale(inner, square)
-        return self.objective
-
-    def _rescale(self, inner: float, square: float) -> None:
-        """lambda = <M, S> / <S, P S G>: the best scale, and the objective with it."""
         if square > 0:
             self.scale = inner / square
-        self.objective = max(self.total - 2 * self.scale * inner + self.scale**2 * square, 0.0)
+        self.objective = self._value(self.scale * inner, self.scale**2 * square)
+        return self.objective
+
+    def _value(self, inner: float, square: float) -> float:
+        """The objective, from <M, S> and <S, P S G>."""
+        return max(self.total - 2 * inner + square, 0.0)
 
     def _sweep(self) -> None:
         """One pass over the factors, q = Q, ..., 1."""
@@ -159,75 +169,52 @@ class Palm:
                 G = S @ S.T if G is None else S @ G @ S.T
                 H = H @ S.T
         if self.once_per_sweep:
-            self._rescale(self.inner, self.square)
+            self._start()
 
     def _update(self, q: int, P: Matrix | None, G: Matrix | None, M: Matrix) -> None:
-        """A projected gradient step on factor q, or one on its support if the projection would raise the objective."""
-        S, scale = self.factors[q], self.scale
-        PSG = self._apply(P, S, G)
-        curvature = _SAFETY * scale**2 * self._norm((q, "P"), P) * self._norm((q, "G"), G)
-        if curvature <= 0:
-            return
-        gradient = scale * (scale * PSG - M)
-        before = self._value(S, PSG, M)
-        while True:
-            new = self.sets[q].project(S - gradient / curvature)
-            PNG = self._apply(P, new, G)
-            bend = float((new * PNG).sum() - 2 * (new * PSG).sum() + (S * PSG).sum())  # <d, P d G>, d the change
-            if scale**2 * bend <= curvature * float(np.square(new - S).sum()) * (1 + 1e-9):
-                break
-            curvature *= 2  # the norms were underestimated
-        if self._best_value(new, PNG, M) > before and S.any():
-            new = np.where(S != 0, S - gradient / curvature, 0)
-            PNG = self._apply(P, new, G)
-        norm = float(np.linalg.norm(new))
-        if norm == 0 or self._best_value(new, PNG, M) > before:
-            return
-        self.factors[q], PNG = new / norm, PNG / norm
-        self.inner, self.square = float((M * self.factors[q]).sum()), float((self.factors[q] * PNG).sum())
-        if self.once_per_sweep:
-            self.scale *= norm
-            self.objective = self._value(self.factors[q], PNG, M)
+        """A projected gradient step on factor q; if it would raise the objective, only least squares on its support."""
+        S = self.scale * self.factors[q]
+        rows, columns = self._curvature(q, P, G, S.shape)
+        root = np.sqrt(rows)[:, None] * np.sqrt(columns)
+        gradient = self._apply(P, S, G) - M
+        new = self.sets[q].project(root * S - self.steps[q] / root * gradient) / root
+        if self._accept(q, new, P, G, M, rows, columns):
+            self.steps[q] = min(2 * self.steps[q], _LONGEST)
         else:
-            self._rescale(self.inner, self.square)
+            self.steps[q] /= 2
+            self._accept(q, S, P, G, M, rows, columns)
+
+    def _accept(
+        self, q: int, S: Matrix, P: Matrix | None, G: Matrix | None, M: Matrix, rows: Matrix, columns: Matrix
+    ) -> bool:
+        """Put S in the place of factor q, after some steps of least squares, unless that raises the objective."""
+        n_steps = _REFINEMENTS if self.sets[q].is_of_supports else 0
+        inner, square = _native.refine(P, self.n, G, M, rows, columns, S, n_steps, self.isa)
+        scale = 1.0 if self.once_per_sweep or square <= 0 else inner / square
+        value, norm = self._value(scale * inner, scale**2 * square), float(np.linalg.norm(S))
+        if norm == 0 or not value <= self.objective:
+            return False
+        self.factors[q], self.scale, self.objective = S / norm, scale * norm, value
+        return True
 
     def _apply(self, P: Matrix | None, S: Matrix, G: Matrix | None) -> Matrix:
         """P S G; no P stands for N, no G for the identity."""
         left = self.n[:, None] * S if P is None else P @ S
         return left if G is None else left @ G
 
-    def _value(self, S: Matrix, PSG: Matrix, M: Matrix) -> float:
-        return self.total - 2 * self.scale * float((M * S).sum()) + self.scale**2 * float((S * PSG).sum())
+    def _curvature(self, q: int, P: Matrix | None, G: Matrix | None, shape: tuple[int, ...]) -> tuple[Matrix, Matrix]:
+        """The second derivative of entry (i, j) is P_ii G_jj; where entries are not free, a bound for all of them."""
+        if self.sets[q].is_of_supports:
+            rows = self.n if P is None else np.diag(P)
+            columns = np.ones(shape[1]) if G is None else np.diag(G)
+        else:
+            rows = np.full(shape[0], self.n.max() if P is None else np.abs(P).sum(axis=1).max())
+            columns = np.full(shape[1], 1.0 if G is None else np.abs(G).sum(axis=1).max())
+        return _away_from_zero(rows), _away_from_zero(columns)
 
-    def _best_value(self, S: Matrix, PSG: Matrix, M: Matrix) -> float:
-        """The objective with this factor and, where the scale may follow, the best scale."""
-        if self.once_per_sweep:
-            return self._value(S, PSG, M)
-        square = float((S * PSG).sum())
-        return self.total - (float((M * S).sum()) ** 2 / square if square > 0 else 0.0)
 
-    def _norm(self, key: Any, A: Matrix | None) -> float:
-        """The spectral norm of a positive semi-definite matrix by power iteration, from where the last one ended.
-
-        The estimate is from below; a step that is too long is found by its curvature and shortened.
-        """
-        if A is None:
-            return float(self.n.max()) if key[1] == "P" else 1.0
-        v = self.vectors.get(key)
-        if v is None:
-            v = A.sum(axis=1) + np.abs(A).max() * np.linspace(1, 2, len(A))
-        estimate = 0.0
-        for _ in range(30):
-            w = A @ v
-            norm = float(np.linalg.norm(w))
-            if norm == 0:
-                return float(np.linalg.norm(A))
-            v = w / norm
-            done, estimate = abs(norm - estimate) <= 1e-3 * norm, norm
-            if done:
-                break
-        self.vectors[key] = v
-        return estimate
+def _away_from_zero(values: Matrix) -> Matrix:
+    return np.asarray(np.maximum(values, 1e-12 * values.max() + np.finfo(float).tiny), np.float64)
 
 
 def _identity_start(shapes: list[tuple[int, int]]) -> list[Matrix]:
