@@ -14,6 +14,7 @@
 #include "parallel.hpp"
 #include "product.hpp"
 #include "select.hpp"
+#include "sparse.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -134,28 +135,6 @@ void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> we
     for_each_chunk((job.n_rows + kRows - 1) / kRows, n_threads, chunk, Interruptible());
 }
 
-// The support of a factor, entry by entry and by rows and columns.
-struct Support {
-    std::vector<std::int64_t> row_start, column_start, by_column;
-    std::vector<std::int32_t> row, column;
-
-    Support(const double* S, std::size_t n, std::size_t m) : row_start{0}, column_start(m + 1, 0) {
-        for (std::size_t i = 0; i < n; ++i) {
-            for (std::size_t j = 0; j < m; ++j)
-                if (S[i * m + j] != 0) {
-                    row.push_back(std::int32_t(i));
-                    column.push_back(std::int32_t(j));
-                    ++column_start[j + 1];
-                }
-            row_start.push_back(std::int64_t(row.size()));
-        }
-        for (std::size_t j = 0; j < m; ++j) column_start[j + 1] += column_start[j];
-        std::vector<std::int64_t> next(column_start.begin(), column_start.end() - 1);
-        by_column.resize(row.size());
-        for (std::size_t e = 0; e < row.size(); ++e) by_column[std::size_t(next[column[e]]++)] = std::int64_t(e);
-    }
-};
-
 // A few steps of least squares for the factor S on its support; see kernels/refine.hpp. Returns <M, S>, <S, P S G>.
 std::pair<double, double> refine(std::optional<Matrix<double>> P, Vector<double> diagonal,
                                  std::optional<Matrix<double>> G, Matrix<double> M, Vector<double> row_curvature,
@@ -169,14 +148,14 @@ std::pair<double, double> refine(std::optional<Matrix<double>> P, Vector<double>
     require(P || diagonal.size() == n, "wrong size of the diagonal");
     const Refine kernel = find_refine(isa);
     nb::gil_scoped_release release;
-    const Support support(S.data(), n, m);
-    const std::size_t count = support.row.size();
-    std::vector<double> target(count), curvature(count), values(count), work(3 * count), dense(P && G ? 2 * n * m : 0);
+    const Entries support(S.data(), std::int64_t(n), std::int64_t(m));
+    const std::size_t count = support.size();
+    std::vector<double> target(count), curvature(count), values = support.values, work(3 * count),
+                                                         dense(P && G ? 2 * n * m : 0);
     for (std::size_t e = 0; e < count; ++e) {
         const std::size_t i = std::size_t(support.row[e]), j = std::size_t(support.column[e]);
         target[e] = M.data()[i * m + j];
         curvature[e] = row_curvature.data()[i] * column_curvature.data()[j];
-        values[e] = S.data()[i * m + j];
     }
     const RefineJob job{std::int64_t(n),
                         std::int64_t(m),
@@ -200,6 +179,18 @@ std::pair<double, double> refine(std::optional<Matrix<double>> P, Vector<double>
     for (std::size_t e = 0; e < count; ++e)
         S.data()[std::size_t(support.row[e]) * m + std::size_t(support.column[e])] = values[e];
     return result;
+}
+
+// out = S X, or S' X if transposed.
+void sparse_times(const Entries& S, Matrix<double> X, Cells<double> out, bool transposed, const std::string& isa) {
+    const std::int64_t n_rows = transposed ? S.n_columns : S.n_rows, n_inner = transposed ? S.n_rows : S.n_columns;
+    require(std::int64_t(X.shape(0)) == n_inner, "wrong shape of X");
+    require(std::int64_t(out.shape(0)) == n_rows && out.shape(1) == X.shape(1), "wrong shape of out");
+    const SparseTimes kernel = find_sparse_times(isa);
+    nb::gil_scoped_release release;
+    kernel({n_rows, (transposed ? S.column_start : S.row_start).data(),
+            (transposed ? S.row_by_column : S.column).data(), (transposed ? S.value_by_column : S.values).data(),
+            X.data(), std::int64_t(X.shape(1)), out.data()});
 }
 
 // A choice of entries; see select.hpp.
@@ -298,6 +289,15 @@ NB_MODULE(_native, m) {
     m.def("refine", &quickmeans::refine, "P"_a.noconvert().none(), "diagonal"_a.noconvert(), "G"_a.noconvert().none(),
           "M"_a.noconvert(), "row_curvature"_a.noconvert(), "column_curvature"_a.noconvert(), "S"_a.noconvert(),
           "n_steps"_a, "isa"_a = "");
+    nb::class_<quickmeans::Entries>(m, "Entries")
+        .def(
+            "__init__",
+            [](quickmeans::Entries* self, quickmeans::Matrix<double> S) {
+                new (self) quickmeans::Entries(S.data(), std::int64_t(S.shape(0)), std::int64_t(S.shape(1)));
+            },
+            "S"_a.noconvert())
+        .def("__len__", &quickmeans::Entries::size)
+        .def("times", &quickmeans::sparse_times, "X"_a.noconvert(), "out"_a.noconvert(), "transposed"_a, "isa"_a = "");
     m.def("mark_largest", &quickmeans::choose<quickmeans::mark_largest>, "M"_a.noconvert(), "per_row"_a, "per_column"_a,
           "kept"_a.noconvert());
     m.def("match_largest", &quickmeans::choose<quickmeans::match_largest>, "M"_a.noconvert(), "per_row"_a,

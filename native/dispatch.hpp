@@ -16,5 +16,6 @@ template <class T>
 const Kernels<T>* find_kernels(const std::string& isa);
 FitRows find_fit_rows(const std::string& isa);
 Refine find_refine(const std::string& isa);
+SparseTimes find_sparse_times(const std::string& isa);
 
 }  // namespace quickmeans

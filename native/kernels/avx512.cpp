@@ -7,6 +7,7 @@
 
 #include "chain.hpp"
 #include "refine.hpp"
+#include "sparse.hpp"
 #include "support.hpp"
 
 namespace quickmeans {
@@ -14,4 +15,5 @@ extern const Kernels<float> avx512_float = avx512::kKernels<float>;
 extern const Kernels<double> avx512_double = avx512::kKernels<double>;
 extern const FitRows avx512_fit_rows = avx512::fit_rows;
 extern const Refine avx512_refine = avx512::refine;
+extern const SparseTimes avx512_sparse_times = avx512::sparse_times;
 }  // namespace quickmeans

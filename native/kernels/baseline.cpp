@@ -7,6 +7,7 @@
 
 #include "chain.hpp"
 #include "refine.hpp"
+#include "sparse.hpp"
 #include "support.hpp"
 
 namespace quickmeans {
@@ -14,4 +15,5 @@ extern const Kernels<float> baseline_float = baseline::kKernels<float>;
 extern const Kernels<double> baseline_double = baseline::kKernels<double>;
 extern const FitRows baseline_fit_rows = baseline::fit_rows;
 extern const Refine baseline_refine = baseline::refine;
+extern const SparseTimes baseline_sparse_times = baseline::sparse_times;
 }  // namespace quickmeans

@@ -5,19 +5,21 @@
 // With E entries, a step takes E (n_rows + n_columns) multiply-adds: first Y = S G, then P Y on the support alone.
 #pragma once
 
-#include "types.hpp"
+#include "sparse.hpp"
 
 namespace quickmeans::QM_ISA {
 
 inline double dot(const double* a, const double* b, std::int64_t n) {
-    constexpr int kLanes = 16;
-    double lanes[kLanes] = {};
+    constexpr int kStep = 2 * kWidth<double>;
+    Vec<double> even = {}, odd = {};
     std::int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-        for (int l = 0; l < kLanes; ++l) lanes[l] += a[i + l] * b[i + l];
-    for (int width = kLanes / 2; width > 0; width /= 2)
-        for (int l = 0; l < width; ++l) lanes[l] += lanes[l + width];
-    double sum = lanes[0];
+    for (; i + kStep <= n; i += kStep) {
+        even += load(a + i) * load(b + i);
+        odd += load(a + i + kWidth<double>) * load(b + i + kWidth<double>);
+    }
+    even += odd;
+    double sum = 0;
+    for (int l = 0; l < kWidth<double>; ++l) sum += even[l];
     for (; i < n; ++i) sum += a[i] * b[i];
     return sum;
 }
@@ -32,18 +34,10 @@ inline void transpose(const double* a, std::int64_t n, std::int64_t m, double* t
                     target[j * n + i] = a[i * m + j];
 }
 
-// Y = S G with both sides: row i is the sum of s_ij times row j of G. Then (P Y)_ij, P symmetric.
+// Y = S G, then (P Y)_ij as the product of row i of P and column j of Y.
 inline void apply_both(const RefineJob& job, const double* s, double* out) {
     const std::int64_t n = job.n_rows, m = job.n_columns;
-    for (std::int64_t i = 0; i < n; ++i) {
-        double* const y = job.dense + i * m;
-        for (std::int64_t j = 0; j < m; ++j) y[j] = 0;
-        for (std::int64_t e = job.row_start[i]; e < job.row_start[i + 1]; ++e) {
-            const double* const g = job.G + std::int64_t(job.column[e]) * m;
-            const double c = s[e];
-            for (std::int64_t j = 0; j < m; ++j) y[j] += c * g[j];
-        }
-    }
+    sparse_times({n, job.row_start, job.column, s, job.G, m, job.dense});
     transpose(job.dense, n, m, job.dense + n * m);
     for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t e = job.row_start[i]; e < job.row_start[i + 1]; ++e)

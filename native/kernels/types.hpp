@@ -118,6 +118,18 @@ struct RefineJob {
 };
 using Refine = void (*)(const RefineJob&, double* inner, double* square);
 
+// out = S X for a sparse S, whose row i has the entries start[i] .. start[i + 1] - 1 (see sparse.hpp).
+struct SparseJob {
+    std::int64_t n_rows;
+    const std::int64_t* start;  // IN  n_rows + 1
+    const std::int32_t* index;  // IN  rows of X
+    const double* values;       // IN
+    const double* X;            // IN
+    std::int64_t width;         // columns of X
+    double* out;                // OUT n_rows x width
+};
+using SparseTimes = void (*)(const SparseJob&);
+
 // Scratch memory of one thread.
 template <class T>
 struct Workspace {

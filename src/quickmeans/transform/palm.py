@@ -16,7 +16,6 @@ stands if the objective has not risen; if it has, the factor keeps its support, 
 descend, and t is halved. So no step is ever too long.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from quickmeans import _native
 from quickmeans.transform.factorization import (
     Callback,
     Factorization,
@@ -35,7 +33,8 @@ from quickmeans.transform.factorization import (
     result_dtype,
 )
 from quickmeans.transform.product import SparseProduct
-from quickmeans.transform.projections import Matrix, Projection, TopPerRowAndColumn
+from quickmeans.transform.projections import Projection, TopPerRowAndColumn
+from quickmeans.transform.quadratic import Factor, Matrix, Quadratic
 
 _LONGEST = 1.0  # the longest step, in units of the curvature along each entry
 _REFINEMENTS = 3  # steps of conjugate gradients on the support
@@ -93,6 +92,7 @@ def palm4msa(
     shapes = factor_shapes(matrix.shape, n_factors) if init is None else [S.shape for S in init.factors]
     factors = _identity_start(shapes) if init is None else _given_start(init, matrix.shape)
     sets = _sets(projections, sparsity_level, len(shapes))
+    factors = [S if E.is_of_supports else E.project(S) for S, E in zip(factors, sets, strict=True)]
     solver = Palm(matrix, n, factors, sets, lambda_update == "sweep")
     history, converged = solver.run(max_iter, tol, callback)
     return finished(matrix, n, solver.scaled_factors(), history, converged, result_dtype(U))
@@ -115,19 +115,20 @@ class Palm:
     def __init__(
         self, U: Matrix, n: Matrix, factors: list[Matrix], sets: Sequence[Projection], once_per_sweep: bool
     ) -> None:
-        self.n, self.sets, self.once_per_sweep = n, sets, once_per_sweep
+        self.U, self.n, self.sets, self.once_per_sweep = U, n, sets, once_per_sweep
         self.weighted = n[:, None] * U
         self.total = float((self.weighted * U).sum())
         norms = [float(np.linalg.norm(S)) for S in factors]
-        self.factors = [S / norm if norm > 0 else S for S, norm in zip(factors, norms, strict=True)]
+        self.factors = [Factor(S / norm if norm > 0 else S) for S, norm in zip(factors, norms, strict=True)]
         self.scale = float(np.prod([norm for norm in norms if norm > 0]))
         self.steps = [_LONGEST] * len(factors)
-        self.isa = os.environ.get("QUICKMEANS_ISA", "")
         self.objective = self.total
 
     def run(self, max_iter: int, tol: float, callback: Callback | None) -> tuple[list[float], bool]:
         """Sweeps until the objective settles; its history and whether it did."""
         history = [self._start()]
+        if history[0] <= np.finfo(float).eps * self.total:  # nothing but rounding
+            return history, True
         for i in range(max_iter):
             self._sweep()
             history.append(self.objective)
@@ -138,15 +139,18 @@ class Palm:
         return history, False
 
     def scaled_factors(self) -> list[Matrix]:
-        return [self.scale * self.factors[0], *self.factors[1:]]
+        first, *others = (S.values for S in self.factors)
+        return [self.scale * first, *others]
 
     def _start(self) -> float:
         """The objective of the factors as they are, with the best scale."""
-        V = np.linalg.multi_dot(self.factors) if len(self.factors) > 1 else self.factors[0]
+        V = self.factors[-1].values
+        for S in reversed(self.factors[:-1]):
+            V = S.times(V)
         inner, square = float((self.weighted * V).sum()), float((self.n[:, None] * V**2).sum())
         if square > 0:
             self.scale = inner / square
-        self.objective = self._value(self.scale * inner, self.scale**2 * square)
+        self.objective = float((self.n[:, None] * np.square(self.U - self.scale * V)).sum())
         return self.objective
 
     def _value(self, inner: float, square: float) -> float:
@@ -155,66 +159,50 @@ class Palm:
 
     def _sweep(self) -> None:
         """One pass over the factors, q = Q, ..., 1."""
-        lefts: list[Matrix | None] = [None]  # L_1 = I
-        for S in self.factors[:-1]:
-            lefts.append(S if lefts[-1] is None else lefts[-1] @ S)
+        lefts = self._lefts()
         G: Matrix | None = None  # R_Q = I
-        H = self.weighted
+        H = self.weighted.T  # H'
         for q in reversed(range(len(self.factors))):
-            L = lefts[q]
-            P = None if L is None else L.T @ (self.n[:, None] * L)
-            self._update(q, P, G, H if L is None else L.T @ H)
+            L, P = lefts[q]
+            self._update(q, Quadratic(P, self.n, G, np.ascontiguousarray(H.T) if L is None else L @ H.T))
             S = self.factors[q]
             if q > 0:
-                G = S @ S.T if G is None else S @ G @ S.T
-                H = H @ S.T
+                G = S.times(S.values.T if G is None else S.times(G).T)
+                H = S.times(H)
         if self.once_per_sweep:
             self._start()
 
-    def _update(self, q: int, P: Matrix | None, G: Matrix | None, M: Matrix) -> None:
+    def _lefts(self) -> list[tuple[Matrix | None, Matrix | None]]:
+        """L' and P = L' N L for every factor; None stands for the identity and for N."""
+        lefts: list[tuple[Matrix | None, Matrix | None]] = [(None, None)]
+        for S in self.factors[:-1]:
+            L, P = lefts[-1]
+            PS = self.n[:, None] * S.values if P is None else S.adjoint_times(P).T
+            lefts.append((S.values.T if L is None else S.adjoint_times(L), S.adjoint_times(PS)))
+        return lefts
+
+    def _update(self, q: int, quadratic: Quadratic) -> None:
         """A projected gradient step on factor q; if it would raise the objective, only least squares on its support."""
-        S = self.scale * self.factors[q]
-        rows, columns = self._curvature(q, P, G, S.shape)
-        root = np.sqrt(rows)[:, None] * np.sqrt(columns)
-        gradient = self._apply(P, S, G) - M
-        new = self.sets[q].project(root * S - self.steps[q] / root * gradient) / root
-        if self._accept(q, new, P, G, M, rows, columns):
+        free = self.sets[q].is_of_supports
+        rows, columns = quadratic.curvature() if free else quadratic.bound()
+        root = np.multiply.outer(np.sqrt(rows), np.sqrt(columns))
+        S = Factor(self.scale * self.factors[q].values)
+        trial = self.sets[q].project(root * S.values - self.steps[q] / root * quadratic.gradient(S)) / root
+        if self._accept(q, quadratic, trial):
             self.steps[q] = min(2 * self.steps[q], _LONGEST)
         else:
             self.steps[q] /= 2
-            self._accept(q, S, P, G, M, rows, columns)
+            self._accept(q, quadratic, S.values)
 
-    def _accept(
-        self, q: int, S: Matrix, P: Matrix | None, G: Matrix | None, M: Matrix, rows: Matrix, columns: Matrix
-    ) -> bool:
+    def _accept(self, q: int, quadratic: Quadratic, S: Matrix) -> bool:
         """Put S in the place of factor q, after some steps of least squares, unless that raises the objective."""
-        n_steps = _REFINEMENTS if self.sets[q].is_of_supports else 0
-        inner, square = _native.refine(P, self.n, G, M, rows, columns, S, n_steps, self.isa)
+        inner, square = quadratic.refine(S, _REFINEMENTS if self.sets[q].is_of_supports else 0)
         scale = 1.0 if self.once_per_sweep or square <= 0 else inner / square
         value, norm = self._value(scale * inner, scale**2 * square), float(np.linalg.norm(S))
         if norm == 0 or not value <= self.objective:
             return False
-        self.factors[q], self.scale, self.objective = S / norm, scale * norm, value
+        self.factors[q], self.scale, self.objective = Factor(S / norm), scale * norm, value
         return True
-
-    def _apply(self, P: Matrix | None, S: Matrix, G: Matrix | None) -> Matrix:
-        """P S G; no P stands for N, no G for the identity."""
-        left = self.n[:, None] * S if P is None else P @ S
-        return left if G is None else left @ G
-
-    def _curvature(self, q: int, P: Matrix | None, G: Matrix | None, shape: tuple[int, ...]) -> tuple[Matrix, Matrix]:
-        """The second derivative of entry (i, j) is P_ii G_jj; where entries are not free, a bound for all of them."""
-        if self.sets[q].is_of_supports:
-            rows = self.n if P is None else np.diag(P)
-            columns = np.ones(shape[1]) if G is None else np.diag(G)
-        else:
-            rows = np.full(shape[0], self.n.max() if P is None else np.abs(P).sum(axis=1).max())
-            columns = np.full(shape[1], 1.0 if G is None else np.abs(G).sum(axis=1).max())
-        return _away_from_zero(rows), _away_from_zero(columns)
-
-
-def _away_from_zero(values: Matrix) -> Matrix:
-    return np.asarray(np.maximum(values, 1e-12 * values.max() + np.finfo(float).tiny), np.float64)
 
 
 def _identity_start(shapes: list[tuple[int, int]]) -> list[Matrix]:
