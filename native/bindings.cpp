@@ -135,39 +135,37 @@ void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> we
     for_each_chunk((job.n_rows + kRows - 1) / kRows, n_threads, chunk, Interruptible());
 }
 
-// A few steps of least squares for the factor S on its support; see kernels/refine.hpp. Returns <M, S>, <S, P S G>.
-std::pair<double, double> refine(std::optional<Matrix<double>> P, Vector<double> diagonal,
+// A few steps of least squares for a factor S on its support; see kernels/refine.hpp. Returns <M, S>, <S, P S G>.
+std::pair<double, double> refine(Entries& S, std::optional<Matrix<double>> P, Vector<double> diagonal,
                                  std::optional<Matrix<double>> G, Matrix<double> M, Vector<double> row_curvature,
-                                 Vector<double> column_curvature, Cells<double> S, int n_steps,
-                                 const std::string& isa) {
-    const std::size_t n = S.shape(0), m = S.shape(1);
+                                 Vector<double> column_curvature, int n_steps, const std::string& isa) {
+    const std::size_t n = std::size_t(S.n_rows), m = std::size_t(S.n_columns), count = S.size();
+    require(S.by_column.size() == count, "too many entries");
     require(M.shape(0) == n && M.shape(1) == m, "wrong shape of M");
     require(!P || (P->shape(0) == n && P->shape(1) == n), "wrong shape of P");
     require(!G || (G->shape(0) == m && G->shape(1) == m), "wrong shape of G");
     require(row_curvature.size() == n && column_curvature.size() == m, "wrong size of the curvatures");
-    require(P || diagonal.size() == n, "wrong size of the diagonal");
+    require(diagonal.size() == n || P, "wrong size of the diagonal");
     const Refine kernel = find_refine(isa);
     nb::gil_scoped_release release;
-    const Entries support(S.data(), std::int64_t(n), std::int64_t(m));
-    const std::size_t count = support.size();
-    std::vector<double> target(count), curvature(count), values = support.values, work(3 * count),
+    std::vector<double> target(count), curvature(count), values = S.values, work(3 * count),
                                                          dense(P && G ? 2 * n * m : 0);
     for (std::size_t e = 0; e < count; ++e) {
-        const std::size_t i = std::size_t(support.row[e]), j = std::size_t(support.column[e]);
+        const std::size_t i = std::size_t(S.row[e]), j = std::size_t(S.column[e]);
         target[e] = M.data()[i * m + j];
         curvature[e] = row_curvature.data()[i] * column_curvature.data()[j];
     }
-    const RefineJob job{std::int64_t(n),
-                        std::int64_t(m),
+    const RefineJob job{S.n_rows,
+                        S.n_columns,
                         std::int64_t(count),
                         P ? P->data() : nullptr,
                         diagonal.data(),
                         G ? G->data() : nullptr,
-                        support.row_start.data(),
-                        support.row.data(),
-                        support.column.data(),
-                        support.column_start.data(),
-                        support.by_column.data(),
+                        S.row_start.data(),
+                        S.row.data(),
+                        S.column.data(),
+                        S.column_start.data(),
+                        S.by_column.data(),
                         target.data(),
                         curvature.data(),
                         values.data(),
@@ -176,13 +174,27 @@ std::pair<double, double> refine(std::optional<Matrix<double>> P, Vector<double>
                         n_steps};
     std::pair<double, double> result;
     kernel(job, &result.first, &result.second);
-    for (std::size_t e = 0; e < count; ++e)
-        S.data()[std::size_t(support.row[e]) * m + std::size_t(support.column[e])] = values[e];
+    S.set_values(std::move(values));
     return result;
+}
+
+// The entries with their values times c.
+Entries scaled(const Entries& S, double c) {
+    Entries result = S;
+    for (double& x : result.values) x *= c;
+    for (double& x : result.value_by_column) x *= c;
+    return result;
+}
+
+// Write the values of the entries into the dense matrix they came from.
+void put(const Entries& S, Cells<double> out) {
+    require(std::int64_t(out.shape(0)) == S.n_rows && std::int64_t(out.shape(1)) == S.n_columns, "wrong shape of out");
+    for (std::size_t e = 0; e < S.size(); ++e) out.data()[S.row[e] * S.n_columns + S.column[e]] = S.values[e];
 }
 
 // out = S X, or S' X if transposed.
 void sparse_times(const Entries& S, Matrix<double> X, Cells<double> out, bool transposed, const std::string& isa) {
+    require(S.by_column.size() == S.size(), "too many entries");
     const std::int64_t n_rows = transposed ? S.n_columns : S.n_rows, n_inner = transposed ? S.n_rows : S.n_columns;
     require(std::int64_t(X.shape(0)) == n_inner, "wrong shape of X");
     require(std::int64_t(out.shape(0)) == n_rows && out.shape(1) == X.shape(1), "wrong shape of out");
@@ -286,18 +298,20 @@ NB_MODULE(_native, m) {
     m.def("fit_supports", &quickmeans::fit_supports, "gram"_a.noconvert(), "targets"_a.noconvert(),
           "weights"_a.noconvert(), "drop"_a.noconvert(), "support"_a.noconvert(), "values"_a.noconvert(),
           "prices"_a.noconvert(), "n_threads"_a, "isa"_a = "");
-    m.def("refine", &quickmeans::refine, "P"_a.noconvert().none(), "diagonal"_a.noconvert(), "G"_a.noconvert().none(),
-          "M"_a.noconvert(), "row_curvature"_a.noconvert(), "column_curvature"_a.noconvert(), "S"_a.noconvert(),
-          "n_steps"_a, "isa"_a = "");
     nb::class_<quickmeans::Entries>(m, "Entries")
         .def(
             "__init__",
-            [](quickmeans::Entries* self, quickmeans::Matrix<double> S) {
-                new (self) quickmeans::Entries(S.data(), std::int64_t(S.shape(0)), std::int64_t(S.shape(1)));
+            [](quickmeans::Entries* self, quickmeans::Matrix<double> S, std::size_t most) {
+                new (self) quickmeans::Entries(S.data(), std::int64_t(S.shape(0)), std::int64_t(S.shape(1)), most);
             },
-            "S"_a.noconvert())
+            "S"_a.noconvert(), "most"_a)
         .def("__len__", &quickmeans::Entries::size)
-        .def("times", &quickmeans::sparse_times, "X"_a.noconvert(), "out"_a.noconvert(), "transposed"_a, "isa"_a = "");
+        .def("scaled", &quickmeans::scaled, "c"_a)
+        .def("put", &quickmeans::put, "out"_a.noconvert())
+        .def("times", &quickmeans::sparse_times, "X"_a.noconvert(), "out"_a.noconvert(), "transposed"_a, "isa"_a = "")
+        .def("refine", &quickmeans::refine, "P"_a.noconvert().none(), "diagonal"_a.noconvert(),
+             "G"_a.noconvert().none(), "M"_a.noconvert(), "row_curvature"_a.noconvert(),
+             "column_curvature"_a.noconvert(), "n_steps"_a, "isa"_a = "");
     m.def("mark_largest", &quickmeans::choose<quickmeans::mark_largest>, "M"_a.noconvert(), "per_row"_a, "per_column"_a,
           "kept"_a.noconvert());
     m.def("match_largest", &quickmeans::choose<quickmeans::match_largest>, "M"_a.noconvert(), "per_row"_a,

@@ -31,13 +31,27 @@ struct Best {
 
 double size_of(double x) { return x == x ? std::fabs(x) : 0.0; }
 
+// Whether one of eight neighbours is larger than its bar.
+bool any_larger(const double* x, const double* bars) {
+    bool any = false;
+    for (int j = 0; j < kColumns; ++j) any |= std::fabs(x[j]) > bars[j];
+    return any;
+}
+
 void mark_few_per_row(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, unsigned char* kept) {
     Best best;
+    double bars[kColumns];
     for (std::int64_t i = 0; i < n; ++i) {
         best.clear(k);
-        for (std::int64_t j = 0; j < m; ++j) {
-            const double x = size_of(M[i * m + j]);
-            if (x > best.size[k - 1]) best.offer(x, j, k);
+        std::fill(bars, bars + kColumns, -1.0);
+        for (std::int64_t first = 0; first < m; first += kColumns) {
+            const std::int64_t end = std::min(first + kColumns, m);
+            if (first >= k && end == first + kColumns && !any_larger(M + i * m + first, bars)) continue;
+            for (std::int64_t j = first; j < end; ++j) {
+                const double x = size_of(M[i * m + j]);
+                if (x > best.size[k - 1]) best.offer(x, j, k);
+            }
+            std::fill(bars, bars + kColumns, best.size[k - 1]);
         }
         for (std::int64_t a = 0; a < k; ++a) kept[i * m + best.place[a]] = 1;
     }
@@ -45,14 +59,18 @@ void mark_few_per_row(const double* M, std::int64_t n, std::int64_t m, std::int6
 
 void mark_few_per_column(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, unsigned char* kept) {
     Best best[kColumns];
+    double bars[kColumns];
     for (std::int64_t j0 = 0; j0 < m; j0 += kColumns) {
         const std::int64_t width = std::min(kColumns, m - j0);
         for (Best& b : best) b.clear(k);
-        for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double* const x = M + i * m + j0;
+            if (i >= k && width == kColumns && !any_larger(x, bars)) continue;
             for (std::int64_t j = 0; j < width; ++j) {
-                const double x = size_of(M[i * m + j0 + j]);
-                if (x > best[j].size[k - 1]) best[j].offer(x, i, k);
+                if (size_of(x[j]) > best[j].size[k - 1]) best[j].offer(size_of(x[j]), i, k);
+                bars[j] = best[j].size[k - 1];
             }
+        }
         for (std::int64_t j = 0; j < width; ++j)
             for (std::int64_t a = 0; a < k; ++a) kept[best[j].place[a] * m + j0 + j] = 1;
     }

@@ -17,22 +17,24 @@ def fit_supports(
     n_threads: int,
     isa: str = "",
 ) -> None: ...
-def refine(
-    P: NDArray[Any] | None,
-    diagonal: NDArray[Any],
-    G: NDArray[Any] | None,
-    M: NDArray[Any],
-    row_curvature: NDArray[Any],
-    column_curvature: NDArray[Any],
-    S: NDArray[Any],
-    n_steps: int,
-    isa: str = "",
-) -> tuple[float, float]: ...
 
 class Entries:
-    def __init__(self, S: NDArray[Any]) -> None: ...
+    def __init__(self, S: NDArray[Any], most: int) -> None: ...
     def __len__(self) -> int: ...
+    def scaled(self, c: float) -> Entries: ...
+    def put(self, out: NDArray[Any]) -> None: ...
     def times(self, X: NDArray[Any], out: NDArray[Any], transposed: bool, isa: str = "") -> None: ...
+    def refine(
+        self,
+        P: NDArray[Any] | None,
+        diagonal: NDArray[Any],
+        G: NDArray[Any] | None,
+        M: NDArray[Any],
+        row_curvature: NDArray[Any],
+        column_curvature: NDArray[Any],
+        n_steps: int,
+        isa: str = "",
+    ) -> tuple[float, float]: ...
 
 def mark_largest(M: NDArray[Any], per_row: int, per_column: int, kept: NDArray[Any]) -> None: ...
 def match_largest(M: NDArray[Any], per_row: int, per_column: int, kept: NDArray[Any]) -> None: ...

@@ -12,11 +12,12 @@ without a reconstruction.
 Steps are measured by the curvature :math:`P_{ii} G_{jj}` along each entry, not by one bound
 :math:`\|P\| \|G\|` for all: what is projected is :math:`D^{1/2} S - t D^{-1/2} \nabla` with D these curvatures, so that
 entries compete by what they are worth to the objective. A few conjugate gradients on the support follow. The step
-stands if the objective has not risen; if it has, the factor keeps its support, where conjugate gradients can only
-descend, and t is halved. So no step is ever too long.
+stands if the objective has not risen; if it has, the factor keeps its support for some sweeps, where conjugate
+gradients can only descend, and t is halved. So no step is ever too long.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ from quickmeans.transform.product import SparseProduct
 from quickmeans.transform.projections import Projection, TopPerRowAndColumn
 from quickmeans.transform.quadratic import Factor, Matrix, Quadratic
 
-_LONGEST = 1.0  # the longest step, in units of the curvature along each entry
+_LONGEST, _SHORTEST = 1.0, 0.1  # steps, in units of the curvature along each entry
+_LONGEST_REST = 7  # sweeps without a new support, after steps that failed
 _REFINEMENTS = 3  # steps of conjugate gradients on the support
 
 
@@ -109,6 +111,14 @@ def factor_shapes(shape: tuple[int, ...], n_factors: int | str = "auto") -> list
     return [*inner, (A, D)] if K <= D else [(K, A), *inner]
 
 
+@dataclass
+class _Rest:
+    """For how many sweeps a factor keeps its support after a step that failed; longer each time."""
+
+    length: int = 0
+    sweeps_left: int = 0
+
+
 class Palm:
     """The state of the iteration: factors of unit norm and their scale."""
 
@@ -119,22 +129,24 @@ class Palm:
         self.weighted = n[:, None] * U
         self.total = float((self.weighted * U).sum())
         norms = [float(np.linalg.norm(S)) for S in factors]
-        self.factors = [Factor(S / norm if norm > 0 else S) for S, norm in zip(factors, norms, strict=True)]
+        self.factors = [Factor.of(S / norm if norm > 0 else S) for S, norm in zip(factors, norms, strict=True)]
         self.scale = float(np.prod([norm for norm in norms if norm > 0]))
         self.steps = [_LONGEST] * len(factors)
+        self.rests = [_Rest() for _ in factors]
         self.objective = self.total
 
     def run(self, max_iter: int, tol: float, callback: Callback | None) -> tuple[list[float], bool]:
         """Sweeps until the objective settles; its history and whether it did."""
         history = [self._start()]
-        if history[0] <= np.finfo(float).eps * self.total:  # nothing but rounding
-            return history, True
+        rounding = float(np.finfo(float).eps) * self.total
         for i in range(max_iter):
+            if history[-1] <= rounding:
+                return history, True
             self._sweep()
             history.append(self.objective)
             if callback is not None and callback(i + 1, self.objective):
                 return history, False
-            if i > 0 and history[-2] - history[-1] <= tol * max(history[-2], 1e-30 * self.total):
+            if i > 0 and history[-2] - history[-1] <= tol * history[-2]:
                 return history, True
         return history, False
 
@@ -183,25 +195,36 @@ class Palm:
 
     def _update(self, q: int, quadratic: Quadratic) -> None:
         """A projected gradient step on factor q; if it would raise the objective, only least squares on its support."""
-        free = self.sets[q].is_of_supports
-        rows, columns = quadratic.curvature() if free else quadratic.bound()
-        root = np.multiply.outer(np.sqrt(rows), np.sqrt(columns))
-        S = Factor(self.scale * self.factors[q].values)
-        trial = self.sets[q].project(root * S.values - self.steps[q] / root * quadratic.gradient(S)) / root
-        if self._accept(q, quadratic, trial):
-            self.steps[q] = min(2 * self.steps[q], _LONGEST)
+        S, rest = self.factors[q].scaled(self.scale), self.rests[q]
+        if rest.sweeps_left == 0:
+            if self._accept(q, quadratic, self._project(q, quadratic, S)):
+                self.steps[q], rest.length = min(2 * self.steps[q], _LONGEST), 0
+                return
+            self.steps[q] = self.steps[q] / 2 if self.steps[q] > _SHORTEST else _LONGEST
+            rest.length = rest.sweeps_left = min(2 * rest.length + 1, _LONGEST_REST)
         else:
-            self.steps[q] /= 2
-            self._accept(q, quadratic, S.values)
+            rest.sweeps_left -= 1
+        self._accept(q, quadratic, S)
 
-    def _accept(self, q: int, quadratic: Quadratic, S: Matrix) -> bool:
+    def _project(self, q: int, quadratic: Quadratic, S: Factor) -> Factor:
+        """D^(-1/2) times the projection of D^(1/2) S - t D^(-1/2) gradient; D is a number where values are not free."""
+        if self.sets[q].is_of_supports:
+            root: Any = np.multiply.outer(np.sqrt(quadratic.rows), np.sqrt(quadratic.columns))
+        else:
+            root = max(quadratic.bound(), np.finfo(float).tiny) ** 0.5
+        moved = quadratic.gradient(S)
+        moved *= -self.steps[q] / root
+        moved += root * S.values
+        return Factor.of(self.sets[q].project(moved) / root)
+
+    def _accept(self, q: int, quadratic: Quadratic, S: Factor) -> bool:
         """Put S in the place of factor q, after some steps of least squares, unless that raises the objective."""
         inner, square = quadratic.refine(S, _REFINEMENTS if self.sets[q].is_of_supports else 0)
         scale = 1.0 if self.once_per_sweep or square <= 0 else inner / square
-        value, norm = self._value(scale * inner, scale**2 * square), float(np.linalg.norm(S))
+        value, norm = self._value(scale * inner, scale**2 * square), float(np.linalg.norm(S.values))
         if norm == 0 or not value <= self.objective:
             return False
-        self.factors[q], self.scale, self.objective = Factor(S / norm), scale * norm, value
+        self.factors[q], self.scale, self.objective = S.scaled(1 / norm), scale * norm, value
         return True
 
 

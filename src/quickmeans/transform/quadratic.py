@@ -5,7 +5,6 @@ with a factor go by its non-zeros while they are few.
 """
 
 import os
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +16,20 @@ Matrix = NDArray[np.float64]
 _FEW = 0.15  # share of non-zeros up to which they are handled one by one; above, dense products are faster
 
 
-def _are_few(S: Matrix) -> bool:
-    return bool(np.count_nonzero(S) <= _FEW * S.size)
-
-
-def _isa() -> str:
-    return os.environ.get("QUICKMEANS_ISA", "")
-
-
 class Factor:
     """A matrix that multiplies dense ones, by its non-zeros if they are few."""
 
-    def __init__(self, values: Matrix) -> None:
-        self.values = values
-        self.entries = _native.Entries(values) if _are_few(values) else None
+    def __init__(self, values: Matrix, entries: _native.Entries | None = None) -> None:
+        self.values, self.entries = values, entries
+
+    @classmethod
+    def of(cls, values: Matrix) -> "Factor":
+        most = int(_FEW * values.size)
+        entries = _native.Entries(values, most)
+        return cls(values, entries if len(entries) <= most else None)
+
+    def scaled(self, c: float) -> "Factor":
+        return Factor(c * self.values, self.entries and self.entries.scaled(c))
 
     def times(self, X: Matrix) -> Matrix:
         """S X."""
@@ -48,39 +47,39 @@ class Factor:
         return out
 
 
-@dataclass(frozen=True)
 class Quadratic:
-    """P, G and M of a factor; without P the diagonal N stands for it, without G the identity."""
+    """The function of one factor, with its P, G and M; without P the diagonal N stands for it, without G the identity.
 
-    P: Matrix | None
-    n: Matrix
-    G: Matrix | None
-    M: Matrix
+    The second derivative along entry (i, j) is rows_i columns_j.
+    """
+
+    def __init__(self, P: Matrix | None, n: Matrix, G: Matrix | None, M: Matrix) -> None:
+        self.P, self.n, self.G, self.M = P, n, G, M
+        self.rows = away_from_zero(n if P is None else np.diag(P))
+        self.columns = away_from_zero(np.ones(M.shape[1]) if G is None else np.diag(G))
 
     def gradient(self, S: Factor) -> Matrix:
         """P S G - M."""
         if self.P is not None and self.G is None:
-            return np.ascontiguousarray(S.adjoint_times(self.P).T) - self.M
+            return S.adjoint_times(self.P).T - self.M
         return self._left(S.values if self.G is None else S.times(self.G)) - self.M
 
-    def curvature(self) -> tuple[Matrix, Matrix]:
-        """The second derivative along entry (i, j) is P_ii G_jj: the two diagonals, away from zero."""
-        rows = self.n if self.P is None else np.diag(self.P)
-        columns = np.ones(self.M.shape[1]) if self.G is None else np.diag(self.G)
-        return away_from_zero(rows), away_from_zero(columns)
+    def bound(self) -> float:
+        """A number that no second derivative exceeds, in any direction: that of the norms |P| |G|, by sums of rows."""
+        P = self.n.max() if self.P is None else np.abs(self.P).sum(axis=1).max()
+        G = 1.0 if self.G is None else np.abs(self.G).sum(axis=1).max()
+        return float(P * G)
 
-    def bound(self) -> tuple[Matrix, Matrix]:
-        """Two numbers, the same for all rows and for all columns, whose product no second derivative exceeds."""
-        rows = self.n if self.P is None else np.abs(self.P).sum(axis=1)
-        columns = np.ones(self.M.shape[1]) if self.G is None else np.abs(self.G).sum(axis=1)
-        return away_from_zero(np.full_like(rows, rows.max())), away_from_zero(np.full_like(columns, columns.max()))
-
-    def refine(self, S: Matrix, n_steps: int) -> tuple[float, float]:
+    def refine(self, S: Factor, n_steps: int) -> tuple[float, float]:
         """Some conjugate gradients on the support of S, in place; <M, S> and <S, P S G> afterwards."""
-        rows, columns = self.curvature()
-        if _are_few(S):
-            return _native.refine(self.P, self.n, self.G, self.M, rows, columns, S, n_steps, _isa())
-        curvature, support = np.multiply.outer(rows, columns), S != 0
+        if S.entries is None:
+            return self._refine_dense(S.values, n_steps)
+        result = S.entries.refine(self.P, self.n, self.G, self.M, self.rows, self.columns, n_steps, _isa())
+        S.entries.put(S.values)
+        return result
+
+    def _refine_dense(self, S: Matrix, n_steps: int) -> tuple[float, float]:
+        curvature, support = np.multiply.outer(self.rows, self.columns), S != 0
         residual = np.where(support, self.M - self._apply(S), 0)
         direction = residual / curvature
         size = float((residual * direction).sum())
@@ -102,6 +101,10 @@ class Quadratic:
 
     def _apply(self, S: Matrix) -> Matrix:
         return self._left(S if self.G is None else S @ self.G)
+
+
+def _isa() -> str:
+    return os.environ.get("QUICKMEANS_ISA", "")
 
 
 def away_from_zero(values: Matrix) -> Matrix:
