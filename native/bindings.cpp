@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 
 #include "dispatch.hpp"
@@ -138,7 +139,7 @@ void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> we
 // A few steps of least squares for a factor S on its support; see kernels/refine.hpp. Returns <M, S>, <S, P S G>.
 std::pair<double, double> refine(Entries& S, std::optional<Matrix<double>> P, Vector<double> diagonal,
                                  std::optional<Matrix<double>> G, Matrix<double> M, Vector<double> row_curvature,
-                                 Vector<double> column_curvature, int n_steps, const std::string& isa) {
+                                 Vector<double> column_curvature, int n_steps) {
     const std::size_t n = std::size_t(S.n_rows), m = std::size_t(S.n_columns), count = S.size();
     require(S.by_column.size() == count, "too many entries");
     require(M.shape(0) == n && M.shape(1) == m, "wrong shape of M");
@@ -146,7 +147,6 @@ std::pair<double, double> refine(Entries& S, std::optional<Matrix<double>> P, Ve
     require(!G || (G->shape(0) == m && G->shape(1) == m), "wrong shape of G");
     require(row_curvature.size() == n && column_curvature.size() == m, "wrong size of the curvatures");
     require(diagonal.size() == n || P, "wrong size of the diagonal");
-    const Refine kernel = find_refine(isa);
     nb::gil_scoped_release release;
     std::vector<double> target(count), curvature(count), values = S.values, work(3 * count),
                                                          dense(P && G ? 2 * n * m : 0);
@@ -173,9 +173,15 @@ std::pair<double, double> refine(Entries& S, std::optional<Matrix<double>> P, Ve
                         dense.data(),
                         n_steps};
     std::pair<double, double> result;
-    kernel(job, &result.first, &result.second);
+    S.refine(job, &result.first, &result.second);
     S.set_values(std::move(values));
     return result;
+}
+
+double norm(const Entries& S) {
+    double sum = 0;
+    for (const double x : S.values) sum += x * x;
+    return std::sqrt(sum);
 }
 
 // The entries with their values times c.
@@ -193,16 +199,15 @@ void put(const Entries& S, Cells<double> out) {
 }
 
 // out = S X, or S' X if transposed.
-void sparse_times(const Entries& S, Matrix<double> X, Cells<double> out, bool transposed, const std::string& isa) {
+void sparse_times(const Entries& S, Matrix<double> X, Cells<double> out, bool transposed) {
     require(S.by_column.size() == S.size(), "too many entries");
     const std::int64_t n_rows = transposed ? S.n_columns : S.n_rows, n_inner = transposed ? S.n_rows : S.n_columns;
     require(std::int64_t(X.shape(0)) == n_inner, "wrong shape of X");
     require(std::int64_t(out.shape(0)) == n_rows && out.shape(1) == X.shape(1), "wrong shape of out");
-    const SparseTimes kernel = find_sparse_times(isa);
     nb::gil_scoped_release release;
-    kernel({n_rows, (transposed ? S.column_start : S.row_start).data(),
-            (transposed ? S.row_by_column : S.column).data(), (transposed ? S.value_by_column : S.values).data(),
-            X.data(), std::int64_t(X.shape(1)), out.data()});
+    S.times({n_rows, (transposed ? S.column_start : S.row_start).data(),
+             (transposed ? S.row_by_column : S.column).data(), (transposed ? S.value_by_column : S.values).data(),
+             X.data(), std::int64_t(X.shape(1)), out.data()});
 }
 
 // A choice of entries; see select.hpp.
@@ -301,17 +306,18 @@ NB_MODULE(_native, m) {
     nb::class_<quickmeans::Entries>(m, "Entries")
         .def(
             "__init__",
-            [](quickmeans::Entries* self, quickmeans::Matrix<double> S, std::size_t most) {
-                new (self) quickmeans::Entries(S.data(), std::int64_t(S.shape(0)), std::int64_t(S.shape(1)), most);
+            [](quickmeans::Entries* self, quickmeans::Matrix<double> S, std::size_t most, const std::string& isa) {
+                new (self) quickmeans::Entries(S.data(), std::int64_t(S.shape(0)), std::int64_t(S.shape(1)), most, isa);
             },
-            "S"_a.noconvert(), "most"_a)
+            "S"_a.noconvert(), "most"_a, "isa"_a = "")
         .def("__len__", &quickmeans::Entries::size)
+        .def("norm", &quickmeans::norm)
         .def("scaled", &quickmeans::scaled, "c"_a)
         .def("put", &quickmeans::put, "out"_a.noconvert())
-        .def("times", &quickmeans::sparse_times, "X"_a.noconvert(), "out"_a.noconvert(), "transposed"_a, "isa"_a = "")
+        .def("times", &quickmeans::sparse_times, "X"_a.noconvert(), "out"_a.noconvert(), "transposed"_a)
         .def("refine", &quickmeans::refine, "P"_a.noconvert().none(), "diagonal"_a.noconvert(),
              "G"_a.noconvert().none(), "M"_a.noconvert(), "row_curvature"_a.noconvert(),
-             "column_curvature"_a.noconvert(), "n_steps"_a, "isa"_a = "");
+             "column_curvature"_a.noconvert(), "n_steps"_a);
     m.def("mark_largest", &quickmeans::choose<quickmeans::mark_largest>, "M"_a.noconvert(), "per_row"_a, "per_column"_a,
           "kept"_a.noconvert());
     m.def("match_largest", &quickmeans::choose<quickmeans::match_largest>, "M"_a.noconvert(), "per_row"_a,

@@ -2,7 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
+
+#include "dispatch.hpp"
 
 namespace quickmeans {
 
@@ -14,9 +18,12 @@ class Entries {
     std::vector<std::int32_t> row, column;    // of the entries, row by row
     std::vector<std::int32_t> row_by_column;  // row[by_column[e]]
     std::vector<double> values, value_by_column;
+    Refine refine;  // of the instruction set that it was made for
+    SparseTimes times;
 
     // Of a dense matrix. If it has more than `most`, no more than these are found, and one.
-    Entries(const double* S, std::int64_t n, std::int64_t m, std::size_t most) : n_rows(n), n_columns(m), row_start{0} {
+    Entries(const double* S, std::int64_t n, std::int64_t m, std::size_t most, const std::string& isa)
+        : n_rows(n), n_columns(m), row_start{0}, refine(find_refine(isa)), times(find_sparse_times(isa)) {
         for (std::int64_t i = 0; i < n && size() <= most; ++i) {
             find(S + i * m, std::int32_t(i));
             row_start.push_back(std::int64_t(size()));

@@ -171,27 +171,25 @@ class Palm:
 
     def _sweep(self) -> None:
         """One pass over the factors, q = Q, ..., 1."""
-        lefts = self._lefts()
+        grams = self._left_grams()
         G: Matrix | None = None  # R_Q = I
-        H = self.weighted.T  # H'
+        H = self.weighted
         for q in reversed(range(len(self.factors))):
-            L, P = lefts[q]
-            self._update(q, Quadratic(P, self.n, G, np.ascontiguousarray(H.T) if L is None else L @ H.T))
+            self._update(q, Quadratic(self.factors[:q], grams[q], self.n, G, H))
             S = self.factors[q]
             if q > 0:
                 G = S.times(S.values.T if G is None else S.times(G).T)
-                H = S.times(H)
+                H = np.ascontiguousarray(S.times(H.T).T)
         if self.once_per_sweep:
             self._start()
 
-    def _lefts(self) -> list[tuple[Matrix | None, Matrix | None]]:
-        """L' and P = L' N L for every factor; None stands for the identity and for N."""
-        lefts: list[tuple[Matrix | None, Matrix | None]] = [(None, None)]
+    def _left_grams(self) -> list[Matrix | None]:
+        """P = L' N L for every factor; None stands for N."""
+        grams: list[Matrix | None] = [None]
         for S in self.factors[:-1]:
-            L, P = lefts[-1]
-            PS = self.n[:, None] * S.values if P is None else S.adjoint_times(P).T
-            lefts.append((S.values.T if L is None else S.adjoint_times(L), S.adjoint_times(PS)))
-        return lefts
+            PS = self.n[:, None] * S.values if grams[-1] is None else S.adjoint_times(grams[-1]).T
+            grams.append(S.adjoint_times(PS))
+        return grams
 
     def _update(self, q: int, quadratic: Quadratic) -> None:
         """A projected gradient step on factor q; if it would raise the objective, only least squares on its support."""
@@ -221,7 +219,7 @@ class Palm:
         """Put S in the place of factor q, after some steps of least squares, unless that raises the objective."""
         inner, square = quadratic.refine(S, _REFINEMENTS if self.sets[q].is_of_supports else 0)
         scale = 1.0 if self.once_per_sweep or square <= 0 else inner / square
-        value, norm = self._value(scale * inner, scale**2 * square), float(np.linalg.norm(S.values))
+        value, norm = self._value(scale * inner, scale**2 * square), S.norm()
         if norm == 0 or not value <= self.objective:
             return False
         self.factors[q], self.scale, self.objective = S.scaled(1 / norm), scale * norm, value

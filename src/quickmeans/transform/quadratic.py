@@ -5,6 +5,7 @@ with a factor go by its non-zeros while they are few.
 """
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,11 @@ class Factor:
     @classmethod
     def of(cls, values: Matrix) -> "Factor":
         most = int(_FEW * values.size)
-        entries = _native.Entries(values, most)
+        entries = _native.Entries(values, most, os.environ.get("QUICKMEANS_ISA", ""))
         return cls(values, entries if len(entries) <= most else None)
+
+    def norm(self) -> float:
+        return float(np.sqrt(np.square(self.values).sum())) if self.entries is None else self.entries.norm()
 
     def scaled(self, c: float) -> "Factor":
         return Factor(c * self.values, self.entries and self.entries.scaled(c))
@@ -43,26 +47,37 @@ class Factor:
         if self.entries is None:
             return (self.values.T if transposed else self.values) @ X
         out = np.empty((self.values.shape[1 if transposed else 0], X.shape[1]))
-        self.entries.times(np.ascontiguousarray(X), out, transposed, _isa())
+        self.entries.times(np.ascontiguousarray(X), out, transposed)
         return out
 
 
 class Quadratic:
-    """The function of one factor, with its P, G and M; without P the diagonal N stands for it, without G the identity.
+    """The function of the factor right of L, with its P = L' N L, G and M = L' H.
 
-    The second derivative along entry (i, j) is rows_i columns_j.
+    No P stands for N, where L is the identity, and no G for the identity. The second derivative along entry (i, j) is
+    rows_i columns_j.
     """
 
-    def __init__(self, P: Matrix | None, n: Matrix, G: Matrix | None, M: Matrix) -> None:
-        self.P, self.n, self.G, self.M = P, n, G, M
+    def __init__(self, L: Sequence[Factor], P: Matrix | None, n: Matrix, G: Matrix | None, H: Matrix) -> None:
+        self.L, self.P, self.n, self.G, self.H = L, P, n, G, H
+        self.M = self._left_adjoint(H)
         self.rows = away_from_zero(n if P is None else np.diag(P))
-        self.columns = away_from_zero(np.ones(M.shape[1]) if G is None else np.diag(G))
+        self.columns = away_from_zero(np.ones(H.shape[1]) if G is None else np.diag(G))
 
     def gradient(self, S: Factor) -> Matrix:
-        """P S G - M."""
-        if self.P is not None and self.G is None:
-            return S.adjoint_times(self.P).T - self.M
-        return self._left(S.values if self.G is None else S.times(self.G)) - self.M
+        """P S G - M, with sparse products only."""
+        if self.G is None:
+            return (self.n[:, None] * S.values if self.P is None else S.adjoint_times(self.P).T) - self.M
+        V = S.times(self.G)
+        for factor in reversed(self.L):
+            V = factor.times(V)
+        return self._left_adjoint(self.n[:, None] * V - self.H)
+
+    def _left_adjoint(self, Y: Matrix) -> Matrix:
+        """L' Y."""
+        for factor in self.L:
+            Y = factor.adjoint_times(Y)
+        return Y
 
     def bound(self) -> float:
         """A number that no second derivative exceeds, in any direction: that of the norms |P| |G|, by sums of rows."""
@@ -74,7 +89,7 @@ class Quadratic:
         """Some conjugate gradients on the support of S, in place; <M, S> and <S, P S G> afterwards."""
         if S.entries is None:
             return self._refine_dense(S.values, n_steps)
-        result = S.entries.refine(self.P, self.n, self.G, self.M, self.rows, self.columns, n_steps, _isa())
+        result = S.entries.refine(self.P, self.n, self.G, self.M, self.rows, self.columns, n_steps)
         S.entries.put(S.values)
         return result
 
@@ -96,15 +111,10 @@ class Quadratic:
         inner = float((self.M * S).sum())
         return inner, inner - float((residual * S).sum())
 
-    def _left(self, Y: Matrix) -> Matrix:
-        return self.n[:, None] * Y if self.P is None else self.P @ Y
-
     def _apply(self, S: Matrix) -> Matrix:
-        return self._left(S if self.G is None else S @ self.G)
-
-
-def _isa() -> str:
-    return os.environ.get("QUICKMEANS_ISA", "")
+        """P S G."""
+        left = self.n[:, None] * S if self.P is None else self.P @ S
+        return left if self.G is None else left @ self.G
 
 
 def away_from_zero(values: Matrix) -> Matrix:
