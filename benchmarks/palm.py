@@ -64,7 +64,7 @@ def compare(name, U, Q, k, calls, rounds):
 
         return run
 
-    seconds = alternate({m: keeping(m, call) for m, call in calls.items()}, rounds=rounds, most=90.0)
+    seconds = alternate({m: keeping(m, call) for m, call in calls.items()}, rounds=rounds, most=20.0)
     records = []
     for method, best in seconds.items():
         found = results[method]

@@ -94,22 +94,24 @@ class Quadratic:
         return result
 
     def _refine_dense(self, S: Matrix, n_steps: int) -> tuple[float, float]:
-        curvature, support = np.multiply.outer(self.rows, self.columns), S != 0
-        residual = np.where(support, self.M - self._apply(S), 0)
-        direction = residual / curvature
-        size = float((residual * direction).sum())
+        inverse = (S != 0) / np.multiply.outer(self.rows, self.columns)  # 0 outside the support
+        residual = self.M - self._apply(S)
+        direction = inverse * residual
+        size = _inner(residual, direction)
         for _ in range(n_steps):
-            image = np.where(support, self._apply(direction), 0)
-            bend = float((direction * image).sum())
+            image = self._apply(direction)
+            bend = _inner(direction, image)
             if size <= 0 or bend <= 0:
                 break
             S += size / bend * direction
-            residual -= size / bend * image
-            scaled = residual / curvature
-            size, before = float((residual * scaled).sum()), size
-            direction = scaled + size / before * direction
-        inner = float((self.M * S).sum())
-        return inner, inner - float((residual * S).sum())
+            image *= size / bend
+            residual -= image
+            scaled = inverse * residual
+            size, before = _inner(residual, scaled), size
+            direction *= size / before
+            direction += scaled
+        inner = _inner(self.M, S)
+        return inner, inner - _inner(residual, S)
 
     def _apply(self, S: Matrix) -> Matrix:
         """P S G."""
@@ -117,6 +119,10 @@ class Quadratic:
         return left if self.G is None else left @ self.G
 
 
+def _inner(A: Matrix, B: Matrix) -> float:
+    return float(np.einsum("ij,ij->", A, B))
+
+
 def away_from_zero(values: Matrix) -> Matrix:
-    """Values that are not negative, with a little instead of nothing."""
-    return np.asarray(np.maximum(values, 1e-12 * values.max() + np.finfo(float).tiny), np.float64)
+    """Values that are not negative, with a little instead of nothing, and ones if all are nothing."""
+    return np.asarray(np.maximum(values, 1e-12 * values.max() or 1.0), np.float64)
