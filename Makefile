@@ -33,6 +33,7 @@ sanitize: .venv-sanitize/installed
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.operator
 	$(BIN)/python -m benchmarks.factorization
+	$(BIN)/python -m benchmarks.palm
 
 format: .venv/installed
 	$(BIN)/clang-format -i $(NATIVE)

@@ -2,18 +2,22 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 
 #include "dispatch.hpp"
 #include "parallel.hpp"
 #include "product.hpp"
+#include "select.hpp"
+#include "sparse.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -219,6 +223,90 @@ std::int64_t seed(Matrix<float> points, Vector<float> residuals, Vector<double> 
     return find_routines(isa).seed(job, &distances[0], &distances[n], &distances[2 * n], scratch.data());
 }
 
+// A few steps of least squares for a factor S on its support; see kernels/refine.hpp. Returns <M, S>, <S, P S G>.
+std::pair<double, double> refine(Entries& S, std::optional<Matrix<double>> P, Vector<double> diagonal,
+                                 std::optional<Matrix<double>> G, Matrix<double> M, Vector<double> row_curvature,
+                                 Vector<double> column_curvature, int n_steps) {
+    const std::size_t n = std::size_t(S.n_rows), m = std::size_t(S.n_columns), count = S.size();
+    require(S.by_column.size() == count, "too many entries");
+    require(M.shape(0) == n && M.shape(1) == m, "wrong shape of M");
+    require(!P || (P->shape(0) == n && P->shape(1) == n), "wrong shape of P");
+    require(!G || (G->shape(0) == m && G->shape(1) == m), "wrong shape of G");
+    require(row_curvature.size() == n && column_curvature.size() == m, "wrong size of the curvatures");
+    require(diagonal.size() == n || P, "wrong size of the diagonal");
+    nb::gil_scoped_release release;
+    std::vector<double> target(count), curvature(count), values = S.values, work(3 * count),
+                                                         dense(P && G ? 2 * n * m : 0);
+    for (std::size_t e = 0; e < count; ++e) {
+        const std::size_t i = std::size_t(S.row[e]), j = std::size_t(S.column[e]);
+        target[e] = M.data()[i * m + j];
+        curvature[e] = row_curvature.data()[i] * column_curvature.data()[j];
+    }
+    const RefineJob job{S.n_rows,
+                        S.n_columns,
+                        std::int64_t(count),
+                        P ? P->data() : nullptr,
+                        diagonal.data(),
+                        G ? G->data() : nullptr,
+                        S.row_start.data(),
+                        S.row.data(),
+                        S.column.data(),
+                        S.column_start.data(),
+                        S.by_column.data(),
+                        target.data(),
+                        curvature.data(),
+                        values.data(),
+                        work.data(),
+                        dense.data(),
+                        n_steps};
+    std::pair<double, double> result;
+    S.refine(job, &result.first, &result.second);
+    S.set_values(std::move(values));
+    return result;
+}
+
+double norm(const Entries& S) {
+    double sum = 0;
+    for (const double x : S.values) sum += x * x;
+    return std::sqrt(sum);
+}
+
+// The entries with their values times c.
+Entries scaled(const Entries& S, double c) {
+    Entries result = S;
+    for (double& x : result.values) x *= c;
+    for (double& x : result.value_by_column) x *= c;
+    return result;
+}
+
+// Write the values of the entries into the dense matrix they came from.
+void put(const Entries& S, Cells<double> out) {
+    require(std::int64_t(out.shape(0)) == S.n_rows && std::int64_t(out.shape(1)) == S.n_columns, "wrong shape of out");
+    for (std::size_t e = 0; e < S.size(); ++e) out.data()[S.row[e] * S.n_columns + S.column[e]] = S.values[e];
+}
+
+// out = S X, or S' X if transposed.
+void sparse_times(const Entries& S, Matrix<double> X, Cells<double> out, bool transposed) {
+    require(S.by_column.size() == S.size(), "too many entries");
+    const std::int64_t n_rows = transposed ? S.n_columns : S.n_rows, n_inner = transposed ? S.n_rows : S.n_columns;
+    require(std::int64_t(X.shape(0)) == n_inner, "wrong shape of X");
+    require(std::int64_t(out.shape(0)) == n_rows && out.shape(1) == X.shape(1), "wrong shape of out");
+    nb::gil_scoped_release release;
+    S.times({n_rows, (transposed ? S.column_start : S.row_start).data(),
+             (transposed ? S.row_by_column : S.column).data(), (transposed ? S.value_by_column : S.values).data(),
+             X.data(), std::int64_t(X.shape(1)), out.data()});
+}
+
+// A choice of entries; see select.hpp.
+template <auto Choice>
+void choose(Matrix<double> M, std::int64_t per_row, std::int64_t per_column, Cells<bool> kept) {
+    require(kept.shape(0) == M.shape(0) && kept.shape(1) == M.shape(1), "wrong shape of kept");
+    require(M.size() < (std::size_t(1) << 32), "too many entries");
+    nb::gil_scoped_release release;
+    Choice(M.data(), std::int64_t(M.shape(0)), std::int64_t(M.shape(1)), per_row, per_column,
+           reinterpret_cast<unsigned char*>(kept.data()));
+}
+
 template <class T>
 void bind(nb::module_& m, const char* name) {
     using Out = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
@@ -351,6 +439,25 @@ NB_MODULE(_native, m) {
           "sums"_a.noconvert(), "squares"_a.noconvert(), "n_threads"_a, "isa"_a = "");
     m.def("seed", &quickmeans::seed, "points"_a.noconvert(), "residuals"_a.noconvert(), "weights"_a.noconvert(),
           "first"_a, "uniforms"_a.noconvert(), "chosen"_a.noconvert(), "isa"_a = "");
+    nb::class_<quickmeans::Entries>(m, "Entries")
+        .def(
+            "__init__",
+            [](quickmeans::Entries* self, quickmeans::Matrix<double> S, std::size_t most, const std::string& isa) {
+                new (self) quickmeans::Entries(S.data(), std::int64_t(S.shape(0)), std::int64_t(S.shape(1)), most, isa);
+            },
+            "S"_a.noconvert(), "most"_a, "isa"_a = "")
+        .def("__len__", &quickmeans::Entries::size)
+        .def("norm", &quickmeans::norm)
+        .def("scaled", &quickmeans::scaled, "c"_a)
+        .def("put", &quickmeans::put, "out"_a.noconvert())
+        .def("times", &quickmeans::sparse_times, "X"_a.noconvert(), "out"_a.noconvert(), "transposed"_a)
+        .def("refine", &quickmeans::refine, "P"_a.noconvert().none(), "diagonal"_a.noconvert(),
+             "G"_a.noconvert().none(), "M"_a.noconvert(), "row_curvature"_a.noconvert(),
+             "column_curvature"_a.noconvert(), "n_steps"_a);
+    m.def("mark_largest", &quickmeans::choose<quickmeans::mark_largest>, "M"_a.noconvert(), "per_row"_a, "per_column"_a,
+          "kept"_a.noconvert());
+    m.def("match_largest", &quickmeans::choose<quickmeans::match_largest>, "M"_a.noconvert(), "per_row"_a,
+          "per_column"_a, "kept"_a.noconvert());
     quickmeans::bind<float>(m, "Product32");
     quickmeans::bind<double>(m, "Product64");
 }

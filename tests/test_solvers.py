@@ -9,10 +9,15 @@ from sklearn.datasets import load_digits
 
 from quickmeans import SparseProduct
 from quickmeans.testing import check_descent
-from quickmeans.transform import palm4msa, sparse_als
-from quickmeans.transform.projections import FixedSupport, TopPerRow
+from quickmeans.transform import hadamard, hierarchical_palm4msa, palm4msa, sparse_als
+from quickmeans.transform.palm import factor_shapes
+from quickmeans.transform.projections import Constant, FixedSupport, NonNegative, TopPerRow, TopPerRowAndColumn
 
-SOLVERS = {"palm4msa": lambda U, **kw: palm4msa(U, 2, 3, **kw), "sparse_als": lambda U, **kw: sparse_als(U, 3, **kw)}
+SOLVERS = {
+    "palm4msa": lambda U, **kw: palm4msa(U, 2, 3, **kw),
+    "hierarchical_palm4msa": lambda U, **kw: hierarchical_palm4msa(U, 3, 3, **kw),
+    "sparse_als": lambda U, **kw: sparse_als(U, 3, **kw),
+}
 
 
 def objective(U, n, product):
@@ -52,6 +57,38 @@ def test_palm_descends_on_any_shape(seed, K, D, Q, when):
     check_descent(found.history)
     assert len(found.product.factors) == Q
     assert found.product.shape == (K, D)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32), st.integers(1, 25), st.integers(1, 25), st.integers(1, 5), st.integers(1, 6))
+def test_hierarchical_on_any_shape(seed, K, D, Q, k):
+    rng = np.random.default_rng(seed)
+    U = rng.standard_normal((K, D)) * rng.choice([0, 1, 5], (K, 1))
+    found = hierarchical_palm4msa(U, Q, k, weights=rng.integers(0, 5, K) + (np.arange(K) == 0), max_iter=10)
+    check_descent(found.history)
+    assert [S.shape for S in found.product.factors] == factor_shapes(U.shape, Q)
+    assert np.isfinite(found.product.toarray()).all()
+    for S in found.product.factors:
+        counts = reference.dense(S) != 0
+        assert (counts.sum() <= k * sum(S.shape)) or k >= min(S.shape)
+
+
+@pytest.mark.parametrize("order", [4, 32, 64, 128, 256])
+def test_hadamard_matrices_are_found_exactly(order):
+    """Two entries in every row and column of log2(order) factors."""
+    H, Q = hadamard(order).toarray(), int(np.log2(order))
+    found = hierarchical_palm4msa(H, Q, 2)
+    assert np.linalg.norm(found.product.toarray() - H) < 1e-6 * np.linalg.norm(H)
+    for S in found.product.factors:
+        for axis in (0, 1):
+            np.testing.assert_array_equal((reference.dense(S) != 0).sum(axis=axis), 2)
+
+
+def test_hierarchical_is_better_than_flat():
+    for K, Q, k in ((40, 4, 3), (64, 4, 3), (64, 5, 5)):
+        flat, levels = palm4msa(digits(K), Q, k), hierarchical_palm4msa(digits(K), Q, k)
+        assert levels.relative_error < flat.relative_error
+        assert levels.product.nnz < 1.05 * flat.product.nnz
 
 
 @settings(max_examples=40)
@@ -143,7 +180,7 @@ def test_degenerate_matrices(solver, rng):
     ):
         found = SOLVERS[solver](U)
         assert np.isfinite(found.product.toarray()).all()
-        assert found.relative_error < 1e-4 or solver == "palm4msa"
+        assert found.relative_error < 1e-4 or solver != "sparse_als"
         check_descent(found.history, rtol=1e-8)
 
 
@@ -198,6 +235,9 @@ def test_bad_arguments_of_one_solver():
     ]:
         with pytest.raises(ValueError, match=message):
             palm4msa(U, **arguments)
+        if not arguments.keys() & {"lambda_update", "init", "projections"}:
+            with pytest.raises(ValueError, match=message):
+                hierarchical_palm4msa(U, **arguments)
 
 
 def test_no_compression_is_the_matrix_itself(rng):
@@ -227,6 +267,20 @@ def test_palm_warm_start_and_other_sets(rng):
     )
     assert fixed.product.nnz <= first.product.nnz
     assert fixed.history[-1] < first.history[-1]
+
+
+@pytest.mark.parametrize("when", ["factor", "sweep"])
+def test_palm_stays_in_sets_that_restrict_values(rng, when):
+    U, fixed = np.abs(digits(40)), rng.standard_normal((40, 40))
+    sets = [Constant(fixed), NonNegative(TopPerRow(4)), NonNegative(TopPerRowAndColumn(3))]
+    found = palm4msa(U, 3, projections=sets, max_iter=50, lambda_update=when)
+    check_descent(found.history)
+    assert found.history[-1] < 0.99 * (U**2).sum()
+    first, *others = (reference.dense(S) for S in found.product.factors)
+    np.testing.assert_allclose(first / first[0, 0], fixed / fixed[0, 0], rtol=1e-9)
+    for S in others:
+        assert (S >= 0).all()
+    assert (np.count_nonzero(others[0], axis=1) <= 4).all()
 
 
 def test_palm_recovers_a_sparse_matrix_exactly(rng):

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "chain.hpp"
+#include "refine.hpp"
 #include "seeding.hpp"
 #include "shortlist.hpp"
+#include "sparse.hpp"
 #include "sums.hpp"
 #include "support.hpp"
 
@@ -41,6 +43,6 @@ bool settle_tile(const SettleJob<T>& job, const Range& rows, int lanes, const Wo
 template <class T>
 constexpr Kernels<T> kKernels{QM_NAME, QM_MAX_TILE_BYTES, tile<T>, row<T>, settle_tile<T>, settle_row<T>};
 
-constexpr Routines kRoutines{fit_rows, add_members, moments, seed};
+constexpr Routines kRoutines{fit_rows, add_members, moments, seed, refine, sparse_times};
 
 }  // namespace quickmeans::QM_ISA

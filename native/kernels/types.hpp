@@ -155,12 +155,49 @@ struct SeedJob {
 };
 using Seed = std::int64_t (*)(const SeedJob&, float* closest, float* trial, float* best, double* scratch);
 
+// One factor of a product on its support (see refine.hpp). The entries stand row by row, columns ascending. Without P
+// the diagonal stands for it, without G the identity.
+struct RefineJob {
+    std::int64_t n_rows;
+    std::int64_t n_columns;
+    std::int64_t n_entries;
+    const double* P;                   // IN  n_rows x n_rows, symmetric, or null
+    const double* diagonal;            // IN  n_rows
+    const double* G;                   // IN  n_columns x n_columns, symmetric, or null
+    const std::int64_t* row_start;     // IN  n_rows + 1
+    const std::int32_t* row;           // IN  n_entries
+    const std::int32_t* column;        // IN  n_entries
+    const std::int64_t* column_start;  // IN  n_columns + 1
+    const std::int64_t* by_column;     // IN  n_entries, the entries column by column
+    const double* target;              // IN  n_entries, M on the support
+    const double* curvature;           // IN  n_entries, the diagonal of the quadratic form
+    double* values;                    // IN/OUT  n_entries
+    double* work;                      // 3 n_entries
+    double* dense;                     // 2 n_rows n_columns if there are P and G
+    int n_steps;
+};
+using Refine = void (*)(const RefineJob&, double* inner, double* square);
+
+// out = S X for a sparse S, whose row i has the entries start[i] .. start[i + 1] - 1 (see sparse.hpp).
+struct SparseJob {
+    std::int64_t n_rows;
+    const std::int64_t* start;  // IN  n_rows + 1
+    const std::int32_t* index;  // IN  rows of X
+    const double* values;       // IN
+    const double* X;            // IN
+    std::int64_t width;         // columns of X
+    double* out;                // OUT n_rows x width
+};
+using SparseTimes = void (*)(const SparseJob&);
+
 // What does not depend on the type of the product.
 struct Routines {
     FitRows fit_rows;
     AddMembers add_members;
     AddBlockMoments moments;
     Seed seed;
+    Refine refine;
+    SparseTimes sparse_times;
 };
 
 // Scratch memory of one thread.

@@ -3,7 +3,17 @@
 from quickmeans.transform.als import sparse_als
 from quickmeans.transform.factorization import Factorization
 from quickmeans.transform.fixed import dct, haar, hadamard
+from quickmeans.transform.hierarchical import hierarchical_palm4msa
 from quickmeans.transform.palm import palm4msa
 from quickmeans.transform.product import SparseProduct
 
-__all__ = ["Factorization", "SparseProduct", "dct", "haar", "hadamard", "palm4msa", "sparse_als"]
+__all__ = [
+    "Factorization",
+    "SparseProduct",
+    "dct",
+    "haar",
+    "hadamard",
+    "hierarchical_palm4msa",
+    "palm4msa",
+    "sparse_als",
+]

@@ -8,9 +8,16 @@ With :math:`L = S_1 \cdots S_{q-1}` and :math:`R = S_{q+1} \cdots S_Q` the gradi
 (:math:`G \leftarrow S G S'`, :math:`H \leftarrow H S'`), so after the first factor the larger side of U never appears
 again, and the objective is :math:`\|N^{1/2} U\|^2 - 2 \lambda \langle M, S\rangle + \lambda^2 \langle S, P S G\rangle`,
 without a reconstruction.
+
+Steps are measured by the curvature :math:`P_{ii} G_{jj}` along each entry, not by one bound
+:math:`\|P\| \|G\|` for all: what is projected is :math:`D^{1/2} S - t D^{-1/2} \nabla` with D these curvatures, so that
+entries compete by what they are worth to the objective. A few conjugate gradients on the support follow. The step
+stands if the objective has not risen; if it has, the factor keeps its support for some sweeps, where conjugate
+gradients can only descend, and t is halved. So no step is ever too long.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,9 +34,12 @@ from quickmeans.transform.factorization import (
     result_dtype,
 )
 from quickmeans.transform.product import SparseProduct
-from quickmeans.transform.projections import Matrix, Projection, TopPerRowAndColumn
+from quickmeans.transform.projections import Projection, TopPerRowAndColumn
+from quickmeans.transform.quadratic import Factor, Matrix, Quadratic
 
-_SAFETY = 1.001  # the step is so much shorter than the estimated norms allow
+_LONGEST, _SHORTEST = 1.0, 0.1  # steps, in units of the curvature along each entry
+_LONGEST_REST = 7  # sweeps without a new support, after steps that failed
+_REFINEMENTS = 3  # steps of conjugate gradients on the support
 
 
 def palm4msa(
@@ -84,6 +94,7 @@ def palm4msa(
     shapes = factor_shapes(matrix.shape, n_factors) if init is None else [S.shape for S in init.factors]
     factors = _identity_start(shapes) if init is None else _given_start(init, matrix.shape)
     sets = _sets(projections, sparsity_level, len(shapes))
+    factors = [S if E.is_of_supports else E.project(S) for S, E in zip(factors, sets, strict=True)]
     solver = Palm(matrix, n, factors, sets, lambda_update == "sweep")
     history, converged = solver.run(max_iter, tol, callback)
     return finished(matrix, n, solver.scaled_factors(), history, converged, result_dtype(U))
@@ -100,134 +111,119 @@ def factor_shapes(shape: tuple[int, ...], n_factors: int | str = "auto") -> list
     return [*inner, (A, D)] if K <= D else [(K, A), *inner]
 
 
+@dataclass
+class _Rest:
+    """For how many sweeps a factor keeps its support after a step that failed; longer each time."""
+
+    length: int = 0
+    sweeps_left: int = 0
+
+
 class Palm:
     """The state of the iteration: factors of unit norm and their scale."""
 
     def __init__(
         self, U: Matrix, n: Matrix, factors: list[Matrix], sets: Sequence[Projection], once_per_sweep: bool
     ) -> None:
-        self.n, self.sets, self.once_per_sweep = n, sets, once_per_sweep
+        self.U, self.n, self.sets, self.once_per_sweep = U, n, sets, once_per_sweep
         self.weighted = n[:, None] * U
         self.total = float((self.weighted * U).sum())
         norms = [float(np.linalg.norm(S)) for S in factors]
-        self.factors = [S / norm if norm > 0 else S for S, norm in zip(factors, norms, strict=True)]
+        self.factors = [Factor.of(S / norm if norm > 0 else S) for S, norm in zip(factors, norms, strict=True)]
         self.scale = float(np.prod([norm for norm in norms if norm > 0]))
-        self.vectors: dict[Any, Matrix] = {}
+        self.steps = [_LONGEST] * len(factors)
+        self.rests = [_Rest() for _ in factors]
         self.objective = self.total
 
     def run(self, max_iter: int, tol: float, callback: Callback | None) -> tuple[list[float], bool]:
         """Sweeps until the objective settles; its history and whether it did."""
         history = [self._start()]
+        rounding = float(np.finfo(float).eps) * self.total
         for i in range(max_iter):
+            if history[-1] <= rounding:
+                return history, True
             self._sweep()
             history.append(self.objective)
             if callback is not None and callback(i + 1, self.objective):
                 return history, False
-            if i > 0 and history[-2] - history[-1] <= tol * max(history[-2], 1e-30 * self.total):
+            if i > 0 and history[-2] - history[-1] <= tol * history[-2]:
                 return history, True
         return history, False
 
     def scaled_factors(self) -> list[Matrix]:
-        return [self.scale * self.factors[0], *self.factors[1:]]
+        first, *others = (S.values for S in self.factors)
+        return [self.scale * first, *others]
 
     def _start(self) -> float:
         """The objective of the factors as they are, with the best scale."""
-        V = np.linalg.multi_dot(self.factors) if len(self.factors) > 1 else self.factors[0]
+        V = self.factors[-1].values
+        for S in reversed(self.factors[:-1]):
+            V = S.times(V)
         inner, square = float((self.weighted * V).sum()), float((self.n[:, None] * V**2).sum())
-        self._rescale(inner, square)
-        return self.objective
-
-    def _rescale(self, inner: float, square: float) -> None:
-        """lambda = <M, S> / <S, P S G>: the best scale, and the objective with it."""
         if square > 0:
             self.scale = inner / square
-        self.objective = max(self.total - 2 * self.scale * inner + self.scale**2 * square, 0.0)
+        self.objective = float((self.n[:, None] * np.square(self.U - self.scale * V)).sum())
+        return self.objective
+
+    def _value(self, inner: float, square: float) -> float:
+        """The objective, from <M, S> and <S, P S G>."""
+        return max(self.total - 2 * inner + square, 0.0)
 
     def _sweep(self) -> None:
         """One pass over the factors, q = Q, ..., 1."""
-        lefts: list[Matrix | None] = [None]  # L_1 = I
-        for S in self.factors[:-1]:
-            lefts.append(S if lefts[-1] is None else lefts[-1] @ S)
+        grams = self._left_grams()
         G: Matrix | None = None  # R_Q = I
         H = self.weighted
         for q in reversed(range(len(self.factors))):
-            L = lefts[q]
-            P = None if L is None else L.T @ (self.n[:, None] * L)
-            self._update(q, P, G, H if L is None else L.T @ H)
+            self._update(q, Quadratic(self.factors[:q], grams[q], self.n, G, H))
             S = self.factors[q]
             if q > 0:
-                G = S @ S.T if G is None else S @ G @ S.T
-                H = H @ S.T
+                G = S.times(S.values.T if G is None else S.times(G).T)
+                H = np.ascontiguousarray(S.times(H.T).T)
         if self.once_per_sweep:
-            self._rescale(self.inner, self.square)
+            self._start()
 
-    def _update(self, q: int, P: Matrix | None, G: Matrix | None, M: Matrix) -> None:
-        """A projected gradient step on factor q, or one on its support if the projection would raise the objective."""
-        S, scale = self.factors[q], self.scale
-        PSG = self._apply(P, S, G)
-        curvature = _SAFETY * scale**2 * self._norm((q, "P"), P) * self._norm((q, "G"), G)
-        if curvature <= 0:
-            return
-        gradient = scale * (scale * PSG - M)
-        before = self._value(S, PSG, M)
-        while True:
-            new = self.sets[q].project(S - gradient / curvature)
-            PNG = self._apply(P, new, G)
-            bend = float((new * PNG).sum() - 2 * (new * PSG).sum() + (S * PSG).sum())  # <d, P d G>, d the change
-            if scale**2 * bend <= curvature * float(np.square(new - S).sum()) * (1 + 1e-9):
-                break
-            curvature *= 2  # the norms were underestimated
-        if self._best_value(new, PNG, M) > before and S.any():
-            new = np.where(S != 0, S - gradient / curvature, 0)
-            PNG = self._apply(P, new, G)
-        norm = float(np.linalg.norm(new))
-        if norm == 0 or self._best_value(new, PNG, M) > before:
-            return
-        self.factors[q], PNG = new / norm, PNG / norm
-        self.inner, self.square = float((M * self.factors[q]).sum()), float((self.factors[q] * PNG).sum())
-        if self.once_per_sweep:
-            self.scale *= norm
-            self.objective = self._value(self.factors[q], PNG, M)
+    def _left_grams(self) -> list[Matrix | None]:
+        """P = L' N L for every factor; None stands for N."""
+        grams: list[Matrix | None] = [None]
+        for S in self.factors[:-1]:
+            PS = self.n[:, None] * S.values if grams[-1] is None else S.adjoint_times(grams[-1]).T
+            grams.append(S.adjoint_times(PS))
+        return grams
+
+    def _update(self, q: int, quadratic: Quadratic) -> None:
+        """A projected gradient step on factor q; if it would raise the objective, only least squares on its support."""
+        S, rest = self.factors[q].scaled(self.scale), self.rests[q]
+        if rest.sweeps_left == 0:
+            if self._accept(q, quadratic, self._project(q, quadratic, S)):
+                self.steps[q], rest.length = min(2 * self.steps[q], _LONGEST), 0
+                return
+            self.steps[q] = self.steps[q] / 2 if self.steps[q] > _SHORTEST else _LONGEST
+            rest.length = rest.sweeps_left = min(2 * rest.length + 1, _LONGEST_REST)
         else:
-            self._rescale(self.inner, self.square)
+            rest.sweeps_left -= 1
+        self._accept(q, quadratic, S)
 
-    def _apply(self, P: Matrix | None, S: Matrix, G: Matrix | None) -> Matrix:
-        """P S G; no P stands for N, no G for the identity."""
-        left = self.n[:, None] * S if P is None else P @ S
-        return left if G is None else left @ G
+    def _project(self, q: int, quadratic: Quadratic, S: Factor) -> Factor:
+        """D^(-1/2) times the projection of D^(1/2) S - t D^(-1/2) gradient; D is a number where values are not free."""
+        if self.sets[q].is_of_supports:
+            root: Any = np.multiply.outer(np.sqrt(quadratic.rows), np.sqrt(quadratic.columns))
+        else:
+            root = max(quadratic.bound(), np.finfo(float).tiny) ** 0.5
+        moved = quadratic.gradient(S)
+        moved *= -self.steps[q] / root
+        moved += root * S.values
+        return Factor.of(self.sets[q].project(moved) / root)
 
-    def _value(self, S: Matrix, PSG: Matrix, M: Matrix) -> float:
-        return self.total - 2 * self.scale * float((M * S).sum()) + self.scale**2 * float((S * PSG).sum())
-
-    def _best_value(self, S: Matrix, PSG: Matrix, M: Matrix) -> float:
-        """The objective with this factor and, where the scale may follow, the best scale."""
-        if self.once_per_sweep:
-            return self._value(S, PSG, M)
-        square = float((S * PSG).sum())
-        return self.total - (float((M * S).sum()) ** 2 / square if square > 0 else 0.0)
-
-    def _norm(self, key: Any, A: Matrix | None) -> float:
-        """The spectral norm of a positive semi-definite matrix by power iteration, from where the last one ended.
-
-        The estimate is from below; a step that is too long is found by its curvature and shortened.
-        """
-        if A is None:
-            return float(self.n.max()) if key[1] == "P" else 1.0
-        v = self.vectors.get(key)
-        if v is None:
-            v = A.sum(axis=1) + np.abs(A).max() * np.linspace(1, 2, len(A))
-        estimate = 0.0
-        for _ in range(30):
-            w = A @ v
-            norm = float(np.linalg.norm(w))
-            if norm == 0:
-                return float(np.linalg.norm(A))
-            v = w / norm
-            done, estimate = abs(norm - estimate) <= 1e-3 * norm, norm
-            if done:
-                break
-        self.vectors[key] = v
-        return estimate
+    def _accept(self, q: int, quadratic: Quadratic, S: Factor) -> bool:
+        """Put S in the place of factor q, after some steps of least squares, unless that raises the objective."""
+        inner, square = quadratic.refine(S, _REFINEMENTS if self.sets[q].is_of_supports else 0)
+        scale = 1.0 if self.once_per_sweep or square <= 0 else inner / square
+        value, norm = self._value(scale * inner, scale**2 * square), S.norm()
+        if norm == 0 or not value <= self.objective:
+            return False
+        self.factors[q], self.scale, self.objective = S.scaled(1 / norm), scale * norm, value
+        return True
 
 
 def _identity_start(shapes: list[tuple[int, int]]) -> list[Matrix]:

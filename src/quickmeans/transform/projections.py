@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans import _native
+
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -20,23 +22,26 @@ class Projection(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def is_of_supports(self) -> bool:
+        """Whether all matrices with the support of one in the set are in the set."""
+        ...
+
     def project(self, M: Matrix) -> Matrix:
         """The point of the set nearest to M (or near, for :class:`TopPerRowAndColumn`)."""
         ...
 
 
-def largest_per_row(M: Matrix, k: int) -> Mask:
-    """Where the k entries of largest absolute value of every row are."""
-    n_columns = M.shape[1]
-    if k >= n_columns:
-        return np.ones(M.shape, bool)
-    size = np.abs(M)
-    bar = np.partition(size, n_columns - k, axis=1)[:, n_columns - k, None]
-    above, level = size > bar, size == bar
-    room = k - above.sum(axis=1, keepdims=True)
-    if (level.sum(axis=1, keepdims=True) > room).any():  # ties
-        level &= np.cumsum(level, axis=1) <= room
-    return np.asarray(above | level)
+def largest(M: Matrix, per_row: int, per_column: int) -> Mask:
+    """Where the entries of largest absolute value of every row and every column are; 0 asks for none."""
+    kept = np.empty(M.shape, bool)
+    _native.mark_largest(np.ascontiguousarray(M), per_row, per_column, kept)
+    return kept
+
+
+def _per_row_and_column(projection: Any, shape: tuple[int, ...]) -> tuple[int, int]:
+    n, m = shape if projection.scaled else (1, 1)
+    return max(projection.k, projection.k * m // n), max(projection.k, projection.k * n // m)
 
 
 def _check_count(k: Any) -> None:
@@ -57,8 +62,12 @@ class TopPerRow:
     def name(self) -> str:
         return f"{self.k} per row"
 
+    @property
+    def is_of_supports(self) -> bool:
+        return True
+
     def project(self, M: Matrix) -> Matrix:
-        return np.where(largest_per_row(M, self.k), M, 0)
+        return np.where(largest(M, self.k, 0), M, 0)
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,12 @@ class TopPerColumn:
     def name(self) -> str:
         return f"{self.k} per column"
 
+    @property
+    def is_of_supports(self) -> bool:
+        return True
+
     def project(self, M: Matrix) -> Matrix:
-        return np.where(largest_per_row(M.T, self.k).T, M, 0)
+        return np.where(largest(M, 0, self.k), M, 0)
 
 
 @dataclass(frozen=True)
@@ -91,8 +104,12 @@ class TopInAll:
     def name(self) -> str:
         return f"{self.k} in all"
 
+    @property
+    def is_of_supports(self) -> bool:
+        return True
+
     def project(self, M: Matrix) -> Matrix:
-        return np.where(largest_per_row(M.reshape(1, -1), self.k).reshape(M.shape), M, 0)
+        return np.where(largest(M.reshape(1, -1), self.k, 0).reshape(M.shape), M, 0)
 
 
 @dataclass(frozen=True)
@@ -114,11 +131,40 @@ class TopPerRowAndColumn:
     def name(self) -> str:
         return f"{self.k} per row and column{', scaled' * self.scaled}"
 
+    @property
+    def is_of_supports(self) -> bool:
+        return True
+
     def project(self, M: Matrix) -> Matrix:
-        n, m = M.shape
-        per_row = max(self.k, self.k * m // n) if self.scaled else self.k
-        per_column = max(self.k, self.k * n // m) if self.scaled else self.k
-        return np.where(largest_per_row(M, per_row) | largest_per_row(M.T, per_column).T, M, 0)
+        return np.where(largest(M, *_per_row_and_column(self, M.shape)), M, 0)
+
+
+@dataclass(frozen=True)
+class AtMostPerRowAndColumn:
+    """At most k non-zeros in every row and every column: entries are taken greedily, the largest first.
+
+    The nearest point would be a matching of greatest weight; the greedy one has at least half its sum of squares. With
+    `scaled` the longer side of a rectangular matrix gets more, as in :class:`TopPerRowAndColumn`.
+    """
+
+    k: int
+    scaled: bool = False
+
+    def __post_init__(self) -> None:
+        _check_count(self.k)
+
+    @property
+    def name(self) -> str:
+        return f"at most {self.k} per row and column{', scaled' * self.scaled}"
+
+    @property
+    def is_of_supports(self) -> bool:
+        return True
+
+    def project(self, M: Matrix) -> Matrix:
+        kept = np.empty(M.shape, bool)
+        _native.match_largest(np.ascontiguousarray(M), *_per_row_and_column(self, M.shape), kept)
+        return np.where(kept, M, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +176,10 @@ class FixedSupport:
     @property
     def name(self) -> str:
         return f"a fixed support of {int(np.count_nonzero(self.support))}"
+
+    @property
+    def is_of_supports(self) -> bool:
+        return True
 
     def project(self, M: Matrix) -> Matrix:
         return np.where(self.support, M, 0)
@@ -144,6 +194,10 @@ class Constant:
     @property
     def name(self) -> str:
         return "constant"
+
+    @property
+    def is_of_supports(self) -> bool:
+        return False
 
     def project(self, M: Matrix) -> Matrix:
         if M.shape != self.value.shape:
@@ -161,6 +215,10 @@ class NonNegative:
     def name(self) -> str:
         return "non-negative" if self.inner is None else f"non-negative, {self.inner.name}"
 
+    @property
+    def is_of_supports(self) -> bool:
+        return False
+
     def project(self, M: Matrix) -> Matrix:
         positive = np.maximum(M, 0)
         return positive if self.inner is None else self.inner.project(positive)
@@ -175,6 +233,10 @@ class UnitNorm:
     @property
     def name(self) -> str:
         return f"{self.inner.name}, unit norm"
+
+    @property
+    def is_of_supports(self) -> bool:
+        return False
 
     def project(self, M: Matrix) -> Matrix:
         kept = self.inner.project(M)

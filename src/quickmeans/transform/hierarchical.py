@@ -1,0 +1,111 @@
+r"""Hierarchical palm4MSA: one factor at a time is split off, in 2 (Q - 1) calls of :mod:`quickmeans.transform.palm`.
+
+With K <= D, level l splits the residual, :math:`R_{l-1} \approx S_l R_l` from :math:`R_0 = U`, and then refits all of
+:math:`U \approx \lambda S_1 \cdots S_l R_l`. The residual is on the side of the larger dimension: with K > D,
+:math:`U' N^{1/2}` is factored in this way. It may have half as many entries per row and column at every level, until at
+the last one it is a factor like the others.
+
+In a split the residual starts from zero and is updated first while the other factor is the identity. Rows of the
+residual count by the curvature of the objective along them, :math:`(L' N L)_{ii}`.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quickmeans.transform.factorization import (
+    Callback,
+    Factorization,
+    check_matrix,
+    check_positive,
+    check_weights,
+    finished,
+    result_dtype,
+)
+from quickmeans.transform.palm import Palm, factor_shapes, palm4msa
+from quickmeans.transform.projections import AtMostPerRowAndColumn, Projection, TopPerRowAndColumn
+from quickmeans.transform.quadratic import Matrix, away_from_zero
+
+
+def hierarchical_palm4msa(
+    U: ArrayLike,
+    n_factors: int | str = "auto",
+    sparsity_level: int = 5,
+    *,
+    weights: ArrayLike | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-4,
+    callback: Callback | None = None,
+) -> Factorization:
+    r"""Factor U into sparse matrices by hierarchical palm4MSA.
+
+    Parameters
+    ----------
+    U : array of shape (K, D)
+        Finite real numbers.
+    n_factors : int or "auto"
+        Q; "auto" is log2(min(K, D)), at least 2.
+    sparsity_level : int
+        Entries per row and per column that every factor keeps.
+    weights : array of shape (K,), optional
+        The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`.
+    max_iter : int
+        The most sweeps of each of the 2 (Q - 1) calls of palm4MSA.
+    tol : float
+        A call ends when a sweep lowers its objective by less than this share.
+    callback : callable, optional
+        Called as ``callback(sweep, objective)`` in the last refit; a true result stops.
+
+    Returns
+    -------
+    Factorization
+        Its history is that of the last refit, of all Q factors. Nothing is random.
+    """
+    matrix = check_matrix(U)
+    n = check_weights(weights, len(matrix))
+    check_positive("sparsity_level", sparsity_level, whole=True)
+    check_positive("max_iter", max_iter, whole=True)
+    check_positive("tol", tol, zero=True)
+    n_levels = len(factor_shapes(matrix.shape, n_factors)) - 1
+    if n_levels == 0:
+        return palm4msa(U, 1, sparsity_level, weights=weights, max_iter=max_iter, tol=tol, callback=callback)
+    if matrix.shape[0] <= matrix.shape[1]:
+        factors, history, converged = _hierarchy(matrix, n, n_levels, sparsity_level, max_iter, tol, callback)
+    else:
+        root = np.sqrt(n)[:, None]
+        turned, ones = np.ascontiguousarray((root * matrix).T), np.ones(matrix.shape[1])
+        factors, history, converged = _hierarchy(turned, ones, n_levels, sparsity_level, max_iter, tol, callback)
+        factors = [S.T for S in reversed(factors)]
+        factors[0] = factors[0] / root
+    return finished(matrix, n, factors, history, converged, result_dtype(U))
+
+
+def _hierarchy(
+    U: Matrix, n: Matrix, n_levels: int, k: int, max_iter: int, tol: float, callback: Callback | None
+) -> tuple[list[Matrix], list[float], bool]:
+    """Factors of a wide matrix, the history of the last refit and whether it settled."""
+    factors, history, converged = [U], [0.0], True
+    for level in range(1, n_levels + 1):
+        last = level == n_levels
+        residual = AtMostPerRowAndColumn(k if last else max(len(U) >> level, k), scaled=True)
+        split = Palm(
+            factors[-1],
+            _row_curvature(factors[:-1], n),
+            [np.eye(len(U)), np.zeros(U.shape)],
+            [AtMostPerRowAndColumn(k), residual],
+            once_per_sweep=False,
+        )
+        split.run(max_iter, tol, None)
+        sets: list[Projection] = [TopPerRowAndColumn(k)] * level
+        sets.append(TopPerRowAndColumn(k) if last else residual)
+        refit = Palm(U, n, [*factors[:-1], *split.scaled_factors()], sets, once_per_sweep=False)
+        history, converged = refit.run(max_iter, tol, callback if last else None)
+        factors = refit.scaled_factors()
+    return factors, history, converged
+
+
+def _row_curvature(factors: list[Matrix], n: Matrix) -> Matrix:
+    """The diagonal of L' N L, with L the product of the factors."""
+    if not factors:
+        return n
+    L = np.linalg.multi_dot(factors) if len(factors) > 1 else factors[0]
+    return away_from_zero((n[:, None] * L**2).sum(axis=0))
