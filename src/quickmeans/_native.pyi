@@ -13,9 +13,12 @@ def fit_supports(
     drop: NDArray[Any],
     support: NDArray[Any],
     values: NDArray[Any],
-    prices: NDArray[Any],
+    prices: NDArray[Any] | None,
     n_threads: int,
     isa: str = "",
+) -> None: ...
+def masked_product(
+    rows: NDArray[Any], atoms: NDArray[Any], support: NDArray[Any], out: NDArray[Any], n_threads: int
 ) -> None: ...
 
 class Product32:

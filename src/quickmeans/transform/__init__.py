@@ -2,8 +2,9 @@
 
 from quickmeans.transform.als import sparse_als
 from quickmeans.transform.factorization import Factorization
+from quickmeans.transform.factorize import factorize
 from quickmeans.transform.fixed import dct, haar, hadamard
 from quickmeans.transform.palm import palm4msa
 from quickmeans.transform.product import SparseProduct
 
-__all__ = ["Factorization", "SparseProduct", "dct", "haar", "hadamard", "palm4msa", "sparse_als"]
+__all__ = ["Factorization", "SparseProduct", "dct", "factorize", "haar", "hadamard", "palm4msa", "sparse_als"]
