@@ -26,12 +26,13 @@ lint: .venv/installed
 sanitize: .venv-sanitize/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_product.py tests/test_solvers.py \
+	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_product.py tests/test_solvers.py tests/test_als.py \
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded # the sanitizer's own memory would count
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.operator
 	$(BIN)/python -m benchmarks.factorization
+	$(BIN)/python -m benchmarks.factorization --plot
 
 format: .venv/installed
 	$(BIN)/clang-format -i $(NATIVE)

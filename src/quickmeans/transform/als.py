@@ -26,6 +26,7 @@ from quickmeans.transform.factorization import (
     Factors,
     check_matrix,
     check_positive,
+    check_squares,
     check_weights,
     finished,
     objective,
@@ -95,6 +96,7 @@ def sparse_als(
         raise ValueError(f"n_factors must be at least 2, got {n_factors}.")
     if not isinstance(init, SparseProduct) and init not in ("auto", "svd", "identity"):
         raise ValueError(f"init must be 'auto', 'svd', 'identity' or a SparseProduct, got {init!r}.")
+    check_squares(matrix, n)
     budget = check_budget(matrix.shape, compression)
     r = _most_atoms(inner_dim, budget, matrix.shape)
     factors, history, converged = _solve(matrix, n, budget, r, n_factors, init, _Stop(max_iter, tol, callback))
@@ -164,7 +166,7 @@ def _learn(U: Array, n: Array, budget: int, r: int, n_factors: int, stop: _Stop)
     _exchange(pair, first, _Stop(stop.max_iter, stop.tol, None))
     C, W = pair.factors()
     chain = Chain(U, n, budget)
-    chain.start([C, *(np.eye(len(W)) for _ in range(n_factors - 2)), np.ascontiguousarray(W)])
+    chain.start([C, *(np.eye(len(W)) for _ in range(n_factors - 2)), W])
     history, converged = _exchange(chain, chain.fit(), stop)
     return chain.factors(), history, converged
 

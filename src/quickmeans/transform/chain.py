@@ -31,8 +31,8 @@ class Chain:
 
     def start(self, factors: Factors) -> None:
         """Begin with these factors, on their supports."""
-        self.S = list(factors)
-        self.supports = [(S != 0).astype(np.uint8) for S in factors]
+        self.S = [np.ascontiguousarray(S) for S in factors]
+        self.supports = [(S != 0).astype(np.uint8) for S in self.S]
 
     def factors(self) -> Factors:
         return self.S

@@ -78,6 +78,14 @@ def check_matrix(U: ArrayLike) -> Array:
     return matrix
 
 
+def check_squares(U: Array, n: Array) -> None:
+    """Refuse numbers whose weighted squares are beyond float64."""
+    with np.errstate(over="ignore"):
+        total = float(n @ np.einsum("kd,kd->k", U, U))
+    if not np.finfo(float).tiny < total < np.sqrt(np.finfo(float).max) and U.any():
+        raise ValueError(f"the weighted sum of squares of U is {total:g}, out of the safe range of float64; scale U.")
+
+
 def check_weights(weights: ArrayLike | None, n_rows: int) -> Array:
     """One non-negative weight per row, ones by default; zero becomes almost nothing, so that no row is forgotten."""
     if weights is None:

@@ -26,7 +26,6 @@ _DIRECT: dict[str, Callable[..., Any]] = {
     "threshold": largest_entries,
     **{name: partial(over_transform, name=name) for name in TRANSFORMS},
 }
-_CHEAP = ("svd", "threshold", "dct")  # what "auto" tries besides sparse ALS: haar and hadamard are for special orders
 
 
 def factorize(
@@ -45,8 +44,9 @@ def factorize(
         Finite real numbers.
     method : str
         "als": :func:`sparse_als`. "palm4msa": :func:`palm4msa`. In closed form: "svd", two dense factors; "threshold",
-        the largest entries of U; "dct", "haar" or "hadamard", the largest coefficients over that transform (the last two
-        need a D that is a power of two). "auto": the best of sparse ALS, "svd", "threshold" and "dct".
+        the largest entries of U; "dct", "haar" or "hadamard", the largest coefficients over that transform (the last
+        two need a D that is a power of two). "auto": the best of sparse ALS, which
+        tries "svd" and "threshold" itself, and "dct".
     compression : float
         At most K D / `compression` multiply-adds per vector. "palm4msa" has a sparsity level instead and ignores it.
     weights : array of shape (K,), optional
@@ -81,9 +81,8 @@ def factorize(
         if found is None:
             raise ValueError(f"method {method!r} does not fit compression {compression:g}; a lower one may.")
         return found
-    found = sparse_als(U, compression, weights=weights, **options)
-    others = (_direct(U, name, compression, weights) for name in _CHEAP)
-    return min([found, *filter(None, others)], key=lambda result: result.relative_error)
+    learned, fixed = sparse_als(U, compression, weights=weights, **options), _direct(U, "dct", compression, weights)
+    return fixed if fixed is not None and fixed.relative_error < learned.relative_error else learned
 
 
 def _direct(U: ArrayLike, method: str, compression: float, weights: ArrayLike | None) -> Factorization | None:

@@ -39,7 +39,7 @@ class Pair:
 
     def start(self, factors: Factors) -> None:
         """Begin with these factors, on their supports."""
-        self.C, self.Wt = factors[0], np.ascontiguousarray(factors[1].T)
+        self.C, self.Wt = np.ascontiguousarray(factors[0]), np.ascontiguousarray(factors[1].T)
         self.support_C, self.support_W = ((factor != 0).astype(np.uint8) for factor in (self.C, self.Wt))
 
     def factors(self) -> Factors:
