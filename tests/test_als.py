@@ -145,6 +145,21 @@ def test_a_product_over_the_budget_is_pruned():
         assert found.product.macs <= U.size / 8 < large.macs
 
 
+@pytest.mark.parametrize("n_factors", [2, 3])
+@pytest.mark.parametrize("max_iter", [0, 2])
+def test_a_refit_returns_what_its_history_says(rng, n_factors, max_iter):
+    U = digits(120)
+    first = sparse_als(U, 5, n_factors=n_factors, init="svd", max_iter=1).product
+    moved = U + 0.3 * rng.standard_normal(U.shape)
+    found = sparse_als(moved, 5, init=first, max_iter=max_iter)
+    check_descent(found.history)
+    assert found.history[-1] == pytest.approx(((moved - found.product.toarray()) ** 2).sum())
+    assert found.history[-1] < ((moved - first.toarray()) ** 2).sum()
+    if max_iter == 0:
+        assert found.n_iter == 2
+        assert [S.nnz for S in found.product.factors] == [S.nnz for S in first.factors]
+
+
 @pytest.mark.parametrize("method", CLOSED)
 @pytest.mark.parametrize("compression", [1.1, 1.9, 3.0])
 def test_closed_forms_keep_the_budget(method, compression):

@@ -183,8 +183,9 @@ def _go_on(U: Array, n: Array, budget: int, product: SparseProduct, stop: _Stop)
     solver.start(factors)
     solver.meet_budget(_KEEP)
     if stop.max_iter == 0:
-        return solver.factors(), [solver.fit() for _ in range(_REFITS)], False
-    history, converged = _exchange(solver, solver.fit(), stop)
+        history, converged = [solver.fit() for _ in range(_REFITS)], False
+    else:
+        history, converged = _exchange(solver, solver.fit(), stop)
     return solver.factors(), history, converged
 
 
