@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 DOCS = Path(__file__).parents[1] / "docs"
 STYLES = {  # marker, colour; lines join what can be had at every budget
@@ -53,9 +53,13 @@ def _panel(axis, panel, records):
             axis.loglog(*zip(*points, strict=True), marker, color=colour, label=method, markersize=5, linewidth=1.2)
     axis.set_title(f"{name}, K = {K}, D = {D}", fontsize=9)
     axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}" if x < 1e4 else f"{x / 1000:g}k"))
-    axis.xaxis.set_minor_formatter(NullFormatter())
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.3g}"))
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    for one in (axis.xaxis, axis.yaxis):
+        low, high = one.get_view_interval()
+        one.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        if high < 3 * low:
+            one.set_major_locator(MaxNLocator(4))
+        one.set_minor_formatter(NullFormatter())
     axis.tick_params(labelsize=8)
     axis.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
