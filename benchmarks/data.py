@@ -1,4 +1,4 @@
-"""The data of the benchmarks: files in the directory that QUICKMEANS_DATA names, and generated Blobs."""
+"""The data of the benchmarks: files in the directory that QUICKMEANS_DATA names, Blobs, and sample photographs."""
 
 import gzip
 import os
@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
+
+from quickmeans.cli.demo import patches
 
 
 def directory() -> Path:
@@ -43,6 +45,8 @@ def noisy_mixture(n_rows: int, n_columns: int) -> np.ndarray:
 def rows(name: str) -> np.ndarray:
     if name == "blobs":
         return blobs()
+    if name == "patches":
+        return patches()
     if name == "words":
         return np.load(directory() / "word-vectors" / "vectors.npy").astype(np.float32)
     return images(name)

@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "dispatch.hpp"
+#include "masked.hpp"
 #include "parallel.hpp"
 #include "product.hpp"
 #include "select.hpp"
@@ -127,22 +128,24 @@ using Line = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Cells = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// Least squares on supports; see kernels/support.hpp for what is in and out.
+constexpr std::int64_t kRows = 8;  // problems that a thread takes at a time
+
+// Least squares on supports; see kernels/types.hpp for what is in and out.
 void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> weights, Vector<std::int64_t> drop,
-                  Cells<std::uint8_t> support, Cells<double> values, Cells<double> prices, int n_threads,
+                  Cells<std::uint8_t> support, Cells<double> values, std::optional<Cells<double>> prices, int n_threads,
                   const std::string& isa) {
     const std::size_t n = targets.shape(0), r = targets.shape(1);
+    const auto fits = [&](const auto& cells) { return cells.shape(0) == n && cells.shape(1) == r; };
     require(gram.shape(0) == r && gram.shape(1) == r, "wrong shape of gram");
     require(weights.size() == n && drop.size() == n, "wrong size of weights or drop");
-    for (const auto* shape : {support.shape_ptr(), values.shape_ptr(), prices.shape_ptr()})
-        require(std::size_t(shape[0]) == n && std::size_t(shape[1]) == r, "wrong shape of support, values or prices");
-    const SupportJob job{std::int64_t(n), std::int64_t(r), gram.data(),   targets.data(), weights.data(),
-                         drop.data(),     support.data(),  values.data(), prices.data()};
+    require(fits(support) && fits(values) && (!prices || fits(*prices)), "wrong shape of support, values or prices");
+    const SupportJob job{std::int64_t(n), std::int64_t(r), gram.data(),
+                         targets.data(),  weights.data(),  drop.data(),
+                         support.data(),  values.data(),   prices ? prices->data() : nullptr};
     const FitRows fit_rows = find_routines(isa).fit_rows;
-    constexpr std::int64_t kRows = 8;
     nb::gil_scoped_release release;
-    const std::size_t count = std::size_t(std::max(n_threads, 1));
-    std::vector<std::vector<double>> scratch(count, std::vector<double>(r * (r + 2)));
+    const std::size_t count = std::size_t(std::max(n_threads, 1)), longest = r + kSupportPadding;
+    std::vector<std::vector<double>> scratch(count, std::vector<double>(longest * (longest + 2 * kPivots)));
     std::vector<std::vector<std::int32_t>> order(count, std::vector<std::int32_t>(r));
     const auto chunk = [&](std::int64_t i, int thread) {
         const Range rows{i * kRows, std::min(kRows, job.n_rows - i * kRows)};
@@ -307,6 +310,26 @@ void choose(Matrix<double> M, std::int64_t per_row, std::int64_t per_column, Cel
            reinterpret_cast<unsigned char*>(kept.data()));
 }
 
+// out = rows times atoms (n x m times m x r) on the support, and zero elsewhere.
+void masked_product(Matrix<double> rows, Matrix<double> atoms, Matrix<std::uint8_t> support, Cells<double> out,
+                    int n_threads) {
+    const std::int64_t n = std::int64_t(rows.shape(0)), m = std::int64_t(rows.shape(1)),
+                       r = std::int64_t(atoms.shape(1));
+    const auto fits = [&](const auto& cells) {
+        return std::int64_t(cells.shape(0)) == n && std::int64_t(cells.shape(1)) == r;
+    };
+    require(std::int64_t(atoms.shape(0)) == m && fits(support) && fits(out), "wrong shape of atoms, support or out");
+    nb::gil_scoped_release release;
+    const SparseColumns columns(atoms.data(), m, r);
+    const auto chunk = [&](std::int64_t i, int) {
+        for (std::int64_t row = i * kRows; row < std::min(n, (i + 1) * kRows); ++row)
+            for (std::int64_t j = 0; j < r; ++j)
+                out.data()[row * r + j] = support.data()[row * r + j] ? columns.dot(j, rows.data() + row * m) : 0;
+        return true;
+    };
+    for_each_chunk((n + kRows - 1) / kRows, n_threads, chunk, Interruptible());
+}
+
 template <class T>
 void bind(nb::module_& m, const char* name) {
     using Out = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
@@ -432,7 +455,9 @@ NB_MODULE(_native, m) {
     m.def("instruction_sets", &quickmeans::instruction_sets);
     m.def("fit_supports", &quickmeans::fit_supports, "gram"_a.noconvert(), "targets"_a.noconvert(),
           "weights"_a.noconvert(), "drop"_a.noconvert(), "support"_a.noconvert(), "values"_a.noconvert(),
-          "prices"_a.noconvert(), "n_threads"_a, "isa"_a = "");
+          "prices"_a.noconvert().none(), "n_threads"_a, "isa"_a = "");
+    m.def("masked_product", &quickmeans::masked_product, "rows"_a.noconvert(), "atoms"_a.noconvert(),
+          "support"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
     m.def("add_members", &quickmeans::add_members, "x"_a.noconvert(), "members"_a.noconvert(), "starts"_a.noconvert(),
           "weights"_a.noconvert().none(), "sums"_a.noconvert(), "n_threads"_a, "isa"_a = "");
     m.def("moments", &quickmeans::moments, "x"_a.noconvert(), "weights"_a.noconvert().none(), "shift"_a.noconvert(),

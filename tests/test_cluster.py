@@ -87,6 +87,14 @@ def test_the_papers_objective_never_rises(mixture, rng, solver, weighted, K, D):
 
 
 @pytest.mark.filterwarnings("ignore:Only")
+def test_hierarchical_keeps_the_best_iterate(mixture):
+    X = mixture(1500, 32, dtype=np.float64)
+    model = QKMeans(16, solver="hierarchical", shortlist=0, sparsity_level=3, max_iter=6, tol=0, random_state=0).fit(X)
+    assert model.inertia_ <= model.objective_history_[1::2].min() * (1 + 1e-12)
+    assert len(model.product_.factors) == 4
+
+
+@pytest.mark.filterwarnings("ignore:Only")
 @pytest.mark.parametrize(
     "options", [{}, {"shortlist": 3}, {"shortlist": 0, "compression": 2}, {"compression": 6}, {"n_clusters": 4}]
 )
@@ -321,7 +329,8 @@ def test_interrupt_leaves_the_last_iterate(mixture):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
-@pytest.mark.parametrize("options", [{}, {"shortlist": 0, "compression": 2}])
+@pytest.mark.filterwarnings("ignore:Only")
+@pytest.mark.parametrize("options", [{}, {"shortlist": 0, "compression": 4}])
 def test_callback_stops(mixture, options):
     seen = []
 

@@ -4,88 +4,194 @@
 //     minimise  c G_SS c' / 2 - h_S c'   over c,   so   c = h_S B  with  B = inverse of G_SS.
 // Taking entry k away raises the minimum by  c_k^2 / (2 B_kk)  and changes the others by  -(c_k / B_kk) B_k  (the
 // optimal brain surgeon); B itself loses the rank-one term  B_k' B_k / B_kk.
+//
+// Both come out of the sweep operator on the bordered matrix A = [G_SS, h; h', 0]: sweeping a block P of pivots,
+//     A_ij -= A_iP T_j  for i, j outside P,   A_iP = T_i',   A_PP = -D,   with  D = inverse of A_PP,  T_j = D A_Pj,
+// turns it into [-B, c'; c, -h B h'], and the surgeon's step is a sweep back. A is symmetric: only its lower half is
+// kept.
 #pragma once
 
 #include "types.hpp"
+#include "vector.hpp"
 
 namespace quickmeans::QM_ISA {
 
-// In place inverse of a symmetric positive definite s x s matrix, by Gauss-Jordan elimination without pivoting.
-inline void invert(double* B, int s) {
-    for (int k = 0; k < s; ++k) {
-        double* const pivot = B + std::int64_t(k) * s;
-        const double d = 1 / pivot[k];
-        for (int i = 0; i < s; ++i) {
+constexpr int kLanes = kWidth<double>;
+
+// In place inverse of a small symmetric positive definite matrix, by Gauss-Jordan elimination without pivoting.
+inline void invert(double (&D)[kPivots][kPivots]) {
+    for (int k = 0; k < kPivots; ++k) {
+        const double d = 1 / D[k][k];
+        for (int i = 0; i < kPivots; ++i) {
             if (i == k) continue;
-            double* const row = B + std::int64_t(i) * s;
-            const double f = row[k] * d;
-            for (int j = 0; j < s; ++j) row[j] -= f * pivot[j];
-            row[k] = -f;
+            const double f = D[i][k] * d;
+            for (int j = 0; j < kPivots; ++j) D[i][j] -= f * D[k][j];
+            D[i][k] = -f;
         }
-        for (int j = 0; j < s; ++j) pivot[j] *= d;
-        pivot[k] = d;
+        for (int j = 0; j < kPivots; ++j) D[k][j] *= d;
+        D[k][k] = d;
     }
 }
 
-// The problem of one row while entries are taken away: support S, solution c, inverse B of leading dimension `width`.
+// The problem of one row: support S of s entries, filled up to m; A has m + 1 rows of leading dimension `width`, the
+// last one the target, in the end the solution.
 struct RowProblem {
-    double *B, *c, *column;
+    double *A, *panel, *turned;  // panel and turned: kPivots rows of leading dimension `width`
     std::int32_t* S;
-    int s, width;
+    int s, m, width;
 
-    void solve(const double* gram, const double* target, int r) {
-        width = s;
-        for (int i = 0; i < s; ++i)
-            for (int j = 0; j < s; ++j) B[i * s + j] = gram[std::int64_t(S[i]) * r + S[j]];
-        invert(B, s);
-        for (int i = 0; i < s; ++i) {
-            double sum = 0;
-            for (int j = 0; j < s; ++j) sum += B[i * s + j] * target[S[j]];
-            c[i] = sum;
+    double* row(int i) const { return A + std::int64_t(i) * width; }
+    double* solution() const { return row(m); }
+
+    void gather(const double* gram, const double* target, int r) {
+        m = (s + kPivots - 1) / kPivots * kPivots;
+        width = (m + kLanes) / kLanes * kLanes;
+        for (int i = 0; i < m; ++i) {
+            double* const a = row(i);
+            for (int j = 0; j < width; ++j) a[j] = 0;
+            if (i >= s) {
+                a[i] = 1;
+                continue;
+            }
+            const double* const g = gram + std::int64_t(S[i]) * r;
+            for (int j = 0; j <= i; ++j) a[j] = g[S[j]];
+        }
+        for (int j = 0; j < width; ++j) row(m)[j] = j < s ? target[S[j]] : 0;
+    }
+
+    // Rows p .. p + kPivots - 1 of the symmetric A, and D times them.
+    void load_panel(int p, double (&D)[kPivots][kPivots]) const {
+        for (int q = 0; q < kPivots; ++q) {
+            double* const a = panel + q * width;
+            for (int j = 0; j <= p + q; ++j) a[j] = row(p + q)[j];
+            for (int j = p + q + 1; j <= m; ++j) a[j] = row(j)[p + q];
+            for (int j = m + 1; j < width; ++j) a[j] = 0;
+        }
+        for (int q = 0; q < kPivots; ++q)
+            for (int k = 0; k < kPivots; ++k) D[q][k] = panel[q * width + p + k];
+        invert(D);
+        for (int q = 0; q < kPivots; ++q)
+            for (int j = 0; j < width; j += kLanes) {
+                Vec<double> t = D[q][0] * load(panel + j);
+                for (int k = 1; k < kPivots; ++k) t += D[q][k] * load(panel + k * width + j);
+                store(turned + q * width + j, t);
+            }
+    }
+
+    // A_ij -= A_iP T_j for begin <= j <= i and `Rows` rows from i on.
+    template <int Rows>
+    void update(int i, int begin) const {
+        Vec<double> f[Rows][kPivots];
+        for (int u = 0; u < Rows; ++u)
+            for (int q = 0; q < kPivots; ++q) f[u][q] = splat(panel[q * width + i + u]);
+        for (int j = begin; j < i + Rows; j += kLanes) {
+            Vec<double> a[Rows];
+            for (int u = 0; u < Rows; ++u) a[u] = load(row(i + u) + j);
+            for (int q = 0; q < kPivots; ++q) {
+                const Vec<double> t = load(turned + q * width + j);
+                for (int u = 0; u < Rows; ++u) a[u] -= f[u][q] * t;
+            }
+            for (int u = 0; u < Rows; ++u) store(row(i + u) + j, a[u]);
         }
     }
-    double price(int i) const { return c[i] * c[i] / B[i * width + i]; }
+
+    // Sweep pivots p .. p + kPivots - 1 everywhere.
+    void sweep(int p) const {
+        double D[kPivots][kPivots];
+        load_panel(p, D);
+        for (int i = 0; i < m; i += 2)
+            if (i < p || i >= p + kPivots) update<2>(i, 0);
+        update<1>(m, 0);
+        for (int q = 0; q < kPivots; ++q) {
+            for (int j = 0; j < p; ++j) row(p + q)[j] = turned[q * width + j];
+            for (int k = 0; k < kPivots; ++k) row(p + q)[p + k] = -D[q][k];
+            for (int i = p + kPivots; i <= m; ++i) row(i)[p + q] = turned[q * width + i];
+        }
+    }
+
+    // Sweep them below and to the right only.
+    void eliminate(int p) const {
+        double D[kPivots][kPivots];
+        load_panel(p, D);
+        const int first = p + kPivots, begin = first / kLanes * kLanes;
+        for (int q = 0; q < kPivots; ++q)
+            for (int j = begin; j < first; ++j) turned[q * width + j] = 0;
+        for (int i = first; i < m; i += 2) update<2>(i, begin);
+        update<1>(m, begin);
+        for (int q = 0; q < kPivots; ++q)
+            for (int i = first; i <= m; ++i) row(i)[p + q] = turned[q * width + i];
+    }
+
+    // The solution and -B.
+    void invert_and_solve() const {
+        for (int p = 0; p < m; p += kPivots) sweep(p);
+    }
+
+    // The solution alone, in a third of the time: eliminate downwards, then put in from below.
+    void solve() const {
+        for (int p = 0; p < m; p += kPivots) eliminate(p);
+        double* const c = solution();
+        for (int i = m - 1; i >= kPivots; --i)
+            for (int j = 0; j < i / kPivots * kPivots; ++j) c[j] -= c[i] * row(i)[j];
+    }
+
+    double price(int i) const { return -solution()[i] * solution()[i] / row(i)[i]; }
+
     int cheapest() const {
+        const double* const c = solution();
         int best = 0;
-        for (int i = 1; i < s; ++i)
-            if (price(i) < price(best) || (price(i) == price(best) && S[i] < S[best])) best = i;
+        for (int i = 1; i < s; ++i) {
+            const double mine = c[i] * c[i] * row(best)[best], least = c[best] * c[best] * row(i)[i];
+            if (mine > least || (mine == least && S[i] < S[best])) best = i;  // the diagonal is negative
+        }
         return best;
     }
+
     void remove(int k) {
-        const double d = 1 / B[k * width + k], f = c[k] * d;
-        for (int j = 0; j < s; ++j) column[j] = B[k * width + j];
+        double *const v = panel, *const c = solution();
+        for (int j = 0; j < k; ++j) v[j] = row(k)[j];
+        for (int j = k; j < s; ++j) v[j] = row(j)[k];
+        for (int j = s; j < width; ++j) v[j] = 0;
+        const double d = 1 / v[k];
+        const double f = c[k] * d;
         for (int i = 0; i < s; ++i) {
-            const double g = column[i] * d;
-            double* const row = B + i * width;
-            c[i] -= f * column[i];
-            for (int j = 0; j < s; ++j) row[j] -= g * column[j];
+            const double g = v[i] * d;
+            for (int j = 0; j <= i; j += kLanes) store(row(i) + j, load(row(i) + j) - g * load(v + j));
         }
+        for (int j = 0; j < s; ++j) c[j] -= f * v[j];
         --s;  // the last entry takes the place of the one that goes
-        for (int j = 0; j <= s; ++j) B[k * width + j] = B[s * width + j];
-        for (int i = 0; i <= s; ++i) B[i * width + k] = B[i * width + s];
+        for (int j = 0; j < k; ++j) row(k)[j] = row(s)[j];
+        for (int i = k + 1; i < s; ++i) row(i)[k] = row(s)[i];
+        row(k)[k] = row(s)[s];
         c[k] = c[s];
         S[k] = S[s];
     }
 };
 
-// Rows [first, first + count) of the job; `scratch` holds r * (r + 2) doubles, `order` r integers.
+// Rows [first, first + count) of the job; with l = r + kSupportPadding, `scratch` holds l (l + 2 kPivots)
+// doubles, `order` r integers.
 inline void fit_rows(const SupportJob& job, const Range& rows, double* scratch, std::int32_t* order) {
     const int r = int(job.n_atoms);
+    const std::int64_t panel = kPivots * std::int64_t(r + kSupportPadding);
     for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i) {
-        RowProblem p{scratch, scratch + std::int64_t(r) * r, scratch + std::int64_t(r) * (r + 1), order, 0, 0};
+        RowProblem p{scratch + 2 * panel, scratch, scratch + panel, order, 0, 0, 0};
         for (int j = 0; j < r; ++j)
             if (job.support[i * r + j]) p.S[p.s++] = j;
-        p.solve(job.gram, job.targets + i * r, r);
+        p.gather(job.gram, job.targets + i * r, r);
+        if (job.prices || job.drop[i])
+            p.invert_and_solve();
+        else
+            p.solve();
         for (std::int64_t k = 0; k < job.drop[i] && p.s > 0; ++k) p.remove(p.cheapest());
         for (int j = 0; j < r; ++j) {
             job.support[i * r + j] = 0;
             job.values[i * r + j] = 0;
-            job.prices[i * r + j] = __builtin_inf();
+            if (job.prices) job.prices[i * r + j] = __builtin_inf();
         }
         for (int k = 0; k < p.s; ++k) {
             job.support[i * r + p.S[k]] = 1;
-            job.values[i * r + p.S[k]] = p.c[k];
-            job.prices[i * r + p.S[k]] = job.weights[i] * p.price(k);
+            job.values[i * r + p.S[k]] = p.solution()[k];
+            if (job.prices) job.prices[i * r + p.S[k]] = job.weights[i] * p.price(k);
         }
     }
 }

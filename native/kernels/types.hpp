@@ -109,13 +109,15 @@ struct SupportJob {
     std::int64_t n_rows;
     std::int64_t n_atoms;
     const double* gram;        // IN  n_atoms x n_atoms
-    const double* targets;     // IN  n_rows x n_atoms
+    const double* targets;     // IN  n_rows x n_atoms, read on the support only
     const double* weights;     // IN  n_rows, factors of the prices
     const std::int64_t* drop;  // IN  n_rows, how many entries to take away
     unsigned char* support;    // IN/OUT  n_rows x n_atoms, 0 or 1
     double* values;            // OUT n_rows x n_atoms
-    double* prices;            // OUT n_rows x n_atoms, infinite outside the support
+    double* prices;            // OUT n_rows x n_atoms, infinite outside the support; or null
 };
+constexpr int kPivots = 4;           // swept together; supports are filled up to a multiple of it with unit pivots
+constexpr int kSupportPadding = 16;  // so much longer than a support may the rows of scratch memory be
 using FitRows = void (*)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order);
 
 // Sums of rows by cluster (see sums.hpp); the members of cluster k are members[starts[k]] ... members[starts[k + 1] -

@@ -13,7 +13,7 @@ def fit_supports(
     drop: NDArray[Any],
     support: NDArray[Any],
     values: NDArray[Any],
-    prices: NDArray[Any],
+    prices: NDArray[Any] | None,
     n_threads: int,
     isa: str = "",
 ) -> None: ...
@@ -65,6 +65,9 @@ class Entries:
 
 def mark_largest(M: NDArray[Any], per_row: int, per_column: int, kept: NDArray[Any]) -> None: ...
 def match_largest(M: NDArray[Any], per_row: int, per_column: int, kept: NDArray[Any]) -> None: ...
+def masked_product(
+    rows: NDArray[Any], atoms: NDArray[Any], support: NDArray[Any], out: NDArray[Any], n_threads: int
+) -> None: ...
 
 class Product32:
     def __init__(self, factors: list[_Factor], isa: str = "") -> None: ...

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.lloyd.quick import Factor
-from quickmeans.transform import SparseProduct, palm4msa, sparse_als
+from quickmeans.transform import SparseProduct, hierarchical_palm4msa, palm4msa, sparse_als
 
 _COMPRESSION = 10.0
 _SWEEPS = 300  # of palm4MSA in every iteration
@@ -22,6 +22,8 @@ def factor_by(
         U = U.astype(dtype)
         if solver == "als":
             product = _by_als(U, n, previous, rate)
+        elif solver == "hierarchical":
+            product = hierarchical_palm4msa(U, n_factors, sparsity_level, weights=n).product
         else:
             product = palm4msa(U, n_factors, sparsity_level, weights=n, init=previous, max_iter=_SWEEPS).product
         if previous is None or solver == "hierarchical" or _error(U, n, product) < _error(U, n, previous):

@@ -2,6 +2,7 @@
 
 from quickmeans.transform.als import sparse_als
 from quickmeans.transform.factorization import Factorization
+from quickmeans.transform.factorize import factorize
 from quickmeans.transform.fixed import dct, haar, hadamard
 from quickmeans.transform.hierarchical import hierarchical_palm4msa
 from quickmeans.transform.palm import palm4msa
@@ -11,6 +12,7 @@ __all__ = [
     "Factorization",
     "SparseProduct",
     "dct",
+    "factorize",
     "haar",
     "hadamard",
     "hierarchical_palm4msa",

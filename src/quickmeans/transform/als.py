@@ -1,43 +1,46 @@
 r"""Sparse alternating least squares: :math:`U \approx C W` within a budget of multiply-adds.
 
-C is K x r, W is r x D. On fixed supports every row of C and every column of W is a small least-squares problem,
+Both factors are solved for exactly on their supports, in turn, and the supports are found by price (:mod:`.pair`).
+The start is the leading singular vectors, rotated to have as many small entries as possible and cut to the budget at
+one go. Then, round after round, the most promising entries come in, the cheapest go, and the exchange stands if the
+objective has fallen.
 
-.. math:: c_k = \arg\min \|u_k - c W\|^2, \qquad w_j = \arg\min \|N^{1/2} (u_j - C w)\|^2,
-
-with the Gram matrices :math:`W W'` and :math:`C' N C`; solving them in turn never raises the objective
-:math:`\sum_k n_k \|u_k - c_k W\|^2`. The supports are chosen by price: taking an entry away raises the objective by
-:math:`n_k c_i^2 / B_{ii}` with B the inverse of the Gram matrix on its support (the optimal brain surgeon), and
-letting one in lowers it by about :math:`g_i^2 / G_{ii}` with g its gradient. Entries of C and W have the same currency,
-so they are ranked together: first the dense rotated singular vectors are pruned down to the budget, then, round after
-round, the most promising entries come in, the cheapest go, and the exchange stands if the objective has fallen.
+How far singular vectors may be mixed by the rotation depends on the spectrum. Where it is flat, all of them together
+give the sparsest basis; where it falls steeply, that would spread the few strong directions over all atoms, and
+rotating within bands of similar singular values is far better. Both are tried for a few rounds, and the better one goes
+on.
 """
 
-import os
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from quickmeans import _native
-from quickmeans.threads import resolve_threads
+from quickmeans.transform.chain import Chain
+from quickmeans.transform.direct import largest_entries, singular_vectors, truncated_svd
 from quickmeans.transform.factorization import (
+    Array,
     Callback,
     Factorization,
+    Factors,
     check_matrix,
     check_positive,
+    check_squares,
     check_weights,
     finished,
+    objective,
     result_dtype,
 )
+from quickmeans.transform.pair import Pair
 from quickmeans.transform.product import SparseProduct
 from quickmeans.transform.varimax import varimax
 
-_FIRST_CUT = 3.0  # the first cut from dense factors, in budgets: made at one go
-_KEEP_PRUNING = 0.7  # share of the entries that a step of the first descent keeps
-_KEEP_EXCHANGE = 0.9  # the same when new entries are exchanged for old ones
 _GROWTH = 0.3  # entries that come in, as a share of the budget
+_KEEP = 0.9  # share of the entries that one step of pruning keeps
+_BANDS = (8.0, np.inf)  # largest ratio of singular values that are rotated together
+_TRIAL = 3  # rounds before the better start is chosen
+_REFITS = 3  # rounds of least squares when the supports stay
 
 
 def sparse_als(
@@ -46,29 +49,34 @@ def sparse_als(
     *,
     weights: ArrayLike | None = None,
     inner_dim: int | str = "auto",
+    n_factors: int = 2,
     init: str | SparseProduct = "auto",
-    max_iter: int = 6,
+    max_iter: int = 5,
     tol: float = 1e-3,
     callback: Callback | None = None,
 ) -> Factorization:
-    r"""Factor U into two sparse matrices with at most K D / `compression` non-zeros in all.
+    r"""Factor U into sparse matrices with at most K D / `compression` multiply-adds per vector.
 
     Parameters
     ----------
     U : array of shape (K, D)
         Finite real numbers.
     compression : float
-        The budget is K D / `compression` non-zeros, as many multiply-adds per vector while both factors are kept
-        sparse. With 1 or less the product is U itself.
+        The budget is K D / `compression` multiply-adds: non-zeros, or all entries of a factor more than half full. With
+        1 or less the product is U itself.
     weights : array of shape (K,), optional
         The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`.
     inner_dim : int or "auto"
-        The r of C (K x r) and W (r x D), at most the rank of U; "auto" is 0.8 times the square root of the budget.
+        The most atoms: C is K x r, W is r x D, and r is at most this and the rank of U. With "auto" the square root of
+        the budget; atoms that are not worth their entries go.
+    n_factors : int
+        How many factors. With more than two, r x r matrices stand between C and W, identities to begin with.
     init : "auto", "svd", "identity" or SparseProduct
-        "svd": rotated singular vectors, pruned. "identity": the largest entries of U themselves, one factor. "auto":
-        the better of the two. A product of two factors: go on from it, on its supports.
+        "svd": rotated singular vectors. "identity": the largest entries of U themselves, one factor. "auto": the best
+        of these two and of a truncated singular value decomposition. A product of two or more factors: go on from it,
+        on its supports.
     max_iter : int
-        The most rounds of exchange; with 0 the supports stay as they are.
+        The most rounds of exchange after the choice of a start; with 0 and a product to go on from, its supports stay.
     tol : float
         Stop when a round lowers the objective by less than this share.
     callback : callable, optional
@@ -81,215 +89,149 @@ def sparse_als(
     """
     matrix = check_matrix(U)
     n = check_weights(weights, len(matrix))
-    check_positive("compression", compression)
     check_positive("max_iter", max_iter, whole=True, zero=True)
     check_positive("tol", tol, zero=True)
-    K, D = matrix.shape
+    check_positive("n_factors", n_factors, whole=True)
+    if n_factors < 2:
+        raise ValueError(f"n_factors must be at least 2, got {n_factors}.")
+    if not isinstance(init, SparseProduct) and init not in ("auto", "svd", "identity"):
+        raise ValueError(f"init must be 'auto', 'svd', 'identity' or a SparseProduct, got {init!r}.")
+    check_squares(matrix, n)
+    budget = check_budget(matrix.shape, compression)
+    r = _most_atoms(inner_dim, budget, matrix.shape)
+    factors, history, converged = _solve(matrix, n, budget, r, n_factors, init, _Stop(max_iter, tol, callback))
+    return finished(matrix, n, factors, history, converged, result_dtype(U))
+
+
+def check_budget(shape: tuple[int, int], compression: float) -> int:
+    """The multiply-adds that a compression leaves; there must be enough for one entry per row and a basis."""
+    check_positive("compression", compression)
+    K, D = shape
     budget = int(K * D / compression)
-    if budget >= K * D:
-        return finished(matrix, n, [matrix], [0.0], True, result_dtype(U))
-    if budget < K + 1:
+    if budget < min(K + 1, K * D):
         raise ValueError(
             f"compression {compression:g} leaves {budget} non-zeros, but {K} rows need one each and a basis: "
             f"at most {K * D / (K + 1):.4g} is possible."
         )
-    if not matrix.any():
-        return finished(matrix, n, [np.zeros((K, 1)), np.zeros((1, D))], [0.0], True, result_dtype(U))
-    if isinstance(init, str) and init not in ("auto", "svd", "identity"):
-        raise ValueError(f"init must be 'auto', 'svd', 'identity' or a SparseProduct, got {init!r}.")
-    if init in ("auto", "identity"):
-        kept = _largest_entries(matrix, n, budget)
-        identity = finished(matrix, n, [kept], [_objective(matrix, n, kept)], True, result_dtype(U))
-        if init == "identity":
-            return identity
-    pair = _Pair(matrix, n)
+    return budget
+
+
+def _most_atoms(inner_dim: int | str, budget: int, shape: tuple[int, int]) -> int:
+    if inner_dim != "auto":
+        check_positive("inner_dim", inner_dim, whole=True)
+    return min(int(np.sqrt(budget) if inner_dim == "auto" else inner_dim), *shape)
+
+
+@dataclass(frozen=True)
+class _Stop:
+    max_iter: int
+    tol: float
+    callback: Callback | None
+
+
+Solution = tuple[Factors, list[float], bool]  # with the history, and whether it settled
+
+
+def _solve(U: Array, n: Array, budget: int, r: int, n_factors: int, init: str | SparseProduct, stop: _Stop) -> Solution:
+    if budget >= U.size:
+        return [U], [0.0], True
+    if not U.any():
+        return [np.zeros((len(U), 1)), np.zeros((1, U.shape[1]))], [0.0], True
     if isinstance(init, SparseProduct):
-        pair.start_from(init)
+        return _go_on(U, n, budget, init, stop)
+    closed = {"identity": [largest_entries], "svd": [], "auto": [largest_entries, truncated_svd]}[init]
+    candidates = [_in_closed_form(U, n, factors) for kind in closed if (factors := kind(U, n, budget)) is not None]
+    if init != "identity":
+        candidates.append(_learn(U, n, budget, r, n_factors, stop))
+    return min(candidates, key=lambda solution: solution[1][-1])
+
+
+def _in_closed_form(U: Array, n: Array, factors: Factors) -> Solution:
+    return factors, [objective(U, n, factors)], True
+
+
+def _learn(U: Array, n: Array, budget: int, r: int, n_factors: int, stop: _Stop) -> Solution:
+    """From singular vectors; middle factors begin as identities."""
+    spare = (n_factors - 2) * r
+    if budget - spare < len(U) + 1:
+        raise ValueError(
+            f"{n_factors} factors with inner dimension {r} need more than {spare + len(U)} non-zeros, "
+            f"but the budget is {budget}; take fewer factors, a smaller inner_dim or less compression."
+        )
+    pair = Pair(U, n, budget - spare)
+    first = _best_start(pair, r)
+    if n_factors == 2:
+        history, converged = _exchange(pair, first, stop)
+        return pair.factors(), history, converged
+    _exchange(pair, first, _Stop(stop.max_iter, stop.tol, None))
+    C, W = pair.factors()
+    chain = Chain(U, n, budget)
+    chain.start([C, *(np.eye(len(W)) for _ in range(n_factors - 2)), W])
+    history, converged = _exchange(chain, chain.fit(), stop)
+    return chain.factors(), history, converged
+
+
+def _go_on(U: Array, n: Array, budget: int, product: SparseProduct, stop: _Stop) -> Solution:
+    """From the factors of a product, on their supports."""
+    if len(product.factors) < 2 or product.shape != U.shape:
+        raise ValueError(
+            f"init must be a product of two or more factors of shape {U.shape}, "
+            f"got {len(product.factors)} of shape {product.shape}."
+        )
+    factors = [np.asarray(S.toarray() if sp.issparse(S) else S, np.float64) for S in product.factors]
+    solver: Pair | Chain = Pair(U, n, budget) if len(factors) == 2 else Chain(U, n, budget)
+    solver.start(factors)
+    solver.meet_budget(_KEEP)
+    if stop.max_iter == 0:
+        history, converged = [solver.fit() for _ in range(_REFITS)], False
     else:
-        pair.start_from_singular_vectors(_inner_dim(inner_dim, budget, min(K, D)), budget)
-    history, converged = _exchange(pair, budget, max_iter, tol, callback)
-    if init == "auto" and identity.history[-1] < history[-1]:
-        return identity
-    return finished(matrix, n, [pair.C, pair.Wt.T], history, converged, result_dtype(U))
+        history, converged = _exchange(solver, solver.fit(), stop)
+    return solver.factors(), history, converged
 
 
-def _exchange(
-    pair: "_Pair", budget: int, max_iter: int, tol: float, callback: Callback | None
-) -> tuple[list[float], bool]:
+def _best_start(pair: Pair, r: int) -> float:
+    """Rotated singular vectors in C and W, with the bands that do best in the first rounds; the objective then."""
+    V = singular_vectors(np.sqrt(pair.n)[:, None] * pair.U, r)
+    values = np.sqrt(pair.n @ (pair.U @ V) ** 2)
+    best, state = np.inf, {}
+    for ratio in _BANDS:
+        if np.isinf(ratio) and values[0] <= _BANDS[0] * values[-1]:
+            continue  # one band either way
+        W = _rotated(V, values, ratio)
+        C = pair.U @ W
+        pair.start([C, W.T])
+        pair.cut(pair.n[:, None] * C**2, W**2 * (pair.n @ C**2))
+        pair.fit()
+        history, _ = _exchange(pair, pair.fit(), _Stop(_TRIAL, 0.0, None))
+        if history[-1] < best:
+            best, state = history[-1], pair.state()
+    pair.restore(state)
+    return best
+
+
+def _rotated(V: Array, values: Array, ratio: float) -> Array:
+    """Varimax within bands of columns whose singular values differ by the ratio at most."""
+    bands, begin = [], 0
+    while begin < len(values):
+        end = max(begin + 1, int(np.count_nonzero(values * ratio >= values[begin])))
+        bands.append(varimax(V[:, begin:end]))
+        begin = end
+    return np.ascontiguousarray(np.hstack(bands))
+
+
+def _exchange(solver: Pair | Chain, first: float, stop: _Stop) -> tuple[list[float], bool]:
     """Rounds of growing and pruning, each kept only if it lowers the objective; the history and whether it settled."""
-    history = [pair.prune(budget, _KEEP_PRUNING)]
-    growth = _GROWTH
-    for i in range(max_iter):
-        before = pair.state()
-        pair.grow(int(growth * budget))
-        objective = pair.prune(budget, _KEEP_EXCHANGE)
-        if objective >= history[-1]:
-            pair.restore(before)
-            objective, growth = history[-1], growth / 2
-        history.append(objective)
-        if callback is not None and callback(i + 1, objective):
+    history, growth = [first], _GROWTH
+    for i in range(stop.max_iter):
+        before = solver.state()
+        solver.grow(int(growth * solver.budget))
+        value = solver.prune(_KEEP)
+        if value >= history[-1]:
+            solver.restore(before)
+            value, growth = history[-1], growth / 2
+        history.append(value)
+        if stop.callback is not None and stop.callback(i + 1, value):
             return history, False
-        if history[-2] - objective <= tol * history[-2] and (objective < history[-2] or growth < 0.05):
+        if history[-2] - value <= stop.tol * history[-2] and (value < history[-2] or growth < 0.05):
             return history, True
     return history, False
-
-
-class _Pair:
-    """C and W' (so that both are one small problem per row), their supports and prices."""
-
-    def __init__(self, U: NDArray[np.float64], n: NDArray[np.float64]) -> None:
-        self.U, self.n = U, n
-        self.weighted = n[:, None] * U
-        self.total = float((self.weighted * U).sum())
-
-    # ---- starts ---------------------------------------------------------------------------------------------------
-
-    def start_from(self, product: SparseProduct) -> None:
-        """The factors of a product of two, and their supports."""
-        if len(product.factors) != 2 or product.shape != self.U.shape:
-            raise ValueError(
-                f"init must be a product of two factors of shape {self.U.shape}, "
-                f"got {len(product.factors)} of shape {product.shape}."
-            )
-        self.C, W = (S.toarray() if sp.issparse(S) else S for S in product.factors)
-        self.C, self.Wt = self.C.astype(np.float64), np.ascontiguousarray(W.T, np.float64)
-        self.support_C, self.support_W = (self.C != 0).astype(np.uint8), (self.Wt != 0).astype(np.uint8)
-        self.fit_C()
-        self.fit_W()
-
-    def start_from_singular_vectors(self, r: int, budget: int) -> None:
-        """Rotated right singular vectors of N^(1/2) U, cut to a few budgets at once by the prices of dense factors."""
-        self.Wt = varimax(_singular_vectors(np.sqrt(self.n)[:, None] * self.U, r))
-        self.C = self.U @ self.Wt
-        self.support_C = np.ones(self.C.shape, np.uint8)
-        self.support_W = np.ones(self.Wt.shape, np.uint8)
-        inverse = np.linalg.inv(_regular((self.n[:, None] * self.C).T @ self.C))
-        self.price_C = self.n[:, None] * self.C**2  # W is orthonormal
-        self.price_W = self.Wt**2 / np.diag(inverse)
-        surplus = self.nnz - int(_FIRST_CUT * budget)
-        if surplus > 0:
-            limit_C, limit_W = self._protected_prices()
-            limit = _smallest(surplus, limit_C, limit_W)
-            self.support_C[limit_C <= limit] = 0
-            self.support_W[limit_W <= limit] = 0
-        self.fit_C()
-        self.fit_W()
-
-    # ---- least squares on the supports ----------------------------------------------------------------------------
-
-    def fit_C(self, drop: NDArray[np.int64] | None = None) -> None:
-        self.C, self.price_C = _fit(self.Wt.T @ self.Wt, self.U @ self.Wt, self.n, self.support_C, drop)
-
-    def fit_W(self, drop: NDArray[np.int64] | None = None) -> None:
-        """Solve for W; the objective follows from its normal equations."""
-        self.gram = (self.n[:, None] * self.C).T @ self.C
-        self.targets = self.weighted.T @ self.C
-        self.Wt, self.price_W = _fit(self.gram, self.targets, np.ones(len(self.Wt)), self.support_W, drop)
-        self.objective = max(self.total - float((self.Wt * self.targets).sum()), 0.0)
-
-    # ---- supports -------------------------------------------------------------------------------------------------
-
-    @property
-    def nnz(self) -> int:
-        return int(self.support_C.sum(dtype=np.int64) + self.support_W.sum(dtype=np.int64))
-
-    def prune(self, budget: int, keep: float) -> float:
-        """Take the cheapest entries away, a share at a time, until the budget is met; the objective then."""
-        while (surplus := self.nnz - budget) > 0:
-            step = max(1, min(surplus, int((1 - keep) * self.nnz)))
-            price_C, price_W = self._protected_prices()
-            limit = _smallest(step, price_C, price_W)
-            self.fit_C((price_C <= limit).sum(axis=1))
-            self.fit_W((price_W <= limit).sum(axis=1))
-        self.fit_C()
-        self.fit_W()
-        return self.objective
-
-    def grow(self, count: int) -> None:
-        """Let in the entries whose gradients promise most."""
-        gram = self.Wt.T @ self.Wt
-        gain_C = self.n[:, None] * _gain(self.U @ self.Wt - self.C @ gram, gram, self.support_C)
-        gain_W = _gain(self.targets - self.Wt @ self.gram, self.gram, self.support_W)
-        limit = -_smallest(min(max(count, 1), gain_C.size + gain_W.size), -gain_C, -gain_W)
-        self.support_C |= (gain_C >= max(limit, np.finfo(float).tiny)).astype(np.uint8)
-        self.support_W |= (gain_W >= max(limit, np.finfo(float).tiny)).astype(np.uint8)
-        self.fit_C()
-        self.fit_W()
-
-    def _protected_prices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The prices, with the dearest entry of every row of C beyond price: no row may lose all."""
-        price_C = self.price_C.copy()
-        dearest = np.where(np.isfinite(price_C), price_C, -1).argmax(axis=1)
-        price_C[np.arange(len(price_C)), dearest] = np.inf
-        return price_C, self.price_W
-
-    def state(self) -> dict[str, Any]:
-        return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()
-                if name not in ("U", "n", "weighted", "total")}  # fmt: skip
-
-    def restore(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-
-
-def _fit(
-    gram: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    support: NDArray[np.uint8],
-    drop: NDArray[np.int64] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Coefficients and prices on the supports, after dropping so many of the cheapest entries of every row."""
-    values, prices = np.empty_like(targets), np.empty_like(targets)
-    drop = np.zeros(len(targets), np.int64) if drop is None else drop
-    isa = os.environ.get("QUICKMEANS_ISA", "")
-    _native.fit_supports(_regular(gram), targets, weights, drop, support, values, prices, resolve_threads(), isa)
-    return values, prices
-
-
-def _regular(gram: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The Gram matrix with a little on its diagonal, so that dead or equal atoms do no harm."""
-    ridge = 1e-10 * float(np.trace(gram)) / len(gram) + float(np.finfo(float).tiny)
-    return gram + ridge * np.eye(len(gram))
-
-
-def _gain(gradient: NDArray[np.float64], gram: NDArray[np.float64], support: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """What each entry outside the support would lower the objective by if it came in alone."""
-    diagonal = np.diag(gram)
-    gain = np.divide(gradient**2, diagonal, out=np.zeros_like(gradient), where=diagonal > 1e-12 * diagonal.max())
-    gain[support > 0] = 0
-    return gain
-
-
-def _smallest(count: int, *arrays: NDArray[np.float64]) -> float:
-    """The count-th smallest of all numbers."""
-    together = np.concatenate([array.ravel() for array in arrays])
-    return float(np.partition(together, count - 1)[count - 1])
-
-
-def _singular_vectors(A: NDArray[np.float64], r: int) -> NDArray[np.float64]:
-    """The r leading right singular vectors of A as columns; fewer if its rank is lower."""
-    tall = A.shape[0] > A.shape[1]
-    values, vectors = scipy.linalg.eigh(A.T @ A if tall else A @ A.T, check_finite=False)
-    values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]
-    real = values > 1e-12 * values[0]
-    right = vectors[:, real] if tall else A.T @ (vectors[:, real] / np.sqrt(values[real]))
-    return np.asarray(right, np.float64)
-
-
-def _inner_dim(inner_dim: int | str, budget: int, most: int) -> int:
-    if inner_dim == "auto":
-        return max(1, min(most, int(0.8 * np.sqrt(budget))))
-    check_positive("inner_dim", inner_dim, whole=True)
-    return min(int(inner_dim), most)
-
-
-def _largest_entries(U: NDArray[np.float64], n: NDArray[np.float64], budget: int) -> NDArray[np.float64]:
-    """U with only the entries of the largest n_k u_kj^2, one of every row among them."""
-    worth = n[:, None] * U**2
-    worth[np.arange(len(U)), worth.argmax(axis=1)] = np.inf
-    limit = -_smallest(budget, -worth)
-    return np.where(worth >= limit, U, 0)
-
-
-def _objective(U: NDArray[np.float64], n: NDArray[np.float64], V: NDArray[np.float64]) -> float:
-    return float((n[:, None] * (U - V) ** 2).sum())

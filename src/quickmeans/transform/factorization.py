@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from quickmeans.transform.checks import check_dense
 from quickmeans.transform.product import SparseProduct
 
 Callback = Callable[[int, float], object]
+Array = NDArray[np.float64]
+Factors = list[Any]  # arrays, or SciPy sparse arrays (SciPy is untyped), from left to right
 
 
 @dataclass(frozen=True)
@@ -41,33 +44,49 @@ class Factorization:
 
 
 def finished(
-    U: NDArray[np.float64],
-    n: NDArray[np.float64],
-    factors: list[NDArray[np.float64]],
+    U: Array,
+    n: Array,
+    factors: Factors,
     history: list[float],
     converged: bool,
     dtype: np.dtype[Any],
 ) -> Factorization:
     """What a solver returns: its factors in the type of the result, and the error that its history ends with."""
-    total = float((n[:, None] * U**2).sum())
+    total = float(n @ np.einsum("kd,kd->k", U, U))
     error = (history[-1] / total) ** 0.5 if total > 0 else 0.0
     product = SparseProduct([factor.astype(dtype) for factor in factors])
     return Factorization(product, np.array(history), error, converged)
 
 
-def check_matrix(U: ArrayLike) -> NDArray[np.float64]:
-    """U as a finite 2-D float64 array."""
+def objective(U: Array, n: Array, factors: Factors) -> float:
+    r""":math:`\sum_k n_k \|u_k - v_k\|^2`."""
+    V = factors[-1].toarray() if sp.issparse(factors[-1]) else factors[-1]
+    for S in factors[-2::-1]:
+        V = S @ V
+    return float(n @ np.square(U - V).sum(axis=1))
+
+
+def check_matrix(U: ArrayLike) -> Array:
+    """U as a finite 2-D float64 array in row order, not copied if it is one."""
     matrix = check_dense(U, "U")
     if matrix.ndim != 2 or min(matrix.shape) == 0:
         raise ValueError(f"U must be a matrix with at least one row and one column, got shape {matrix.shape}.")
-    matrix = matrix.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(matrix))
-    if len(bad):
+    matrix = np.ascontiguousarray(matrix, np.float64)
+    if not np.isfinite(matrix).all():
+        bad = np.argwhere(~np.isfinite(matrix))
         raise ValueError(f"U holds {matrix[tuple(bad[0])]} at row {bad[0, 0]}, column {bad[0, 1]}; it must be finite.")
     return matrix
 
 
-def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+def check_squares(U: Array, n: Array) -> None:
+    """Refuse numbers whose weighted squares are beyond float64."""
+    with np.errstate(over="ignore"):
+        total = float(n @ np.einsum("kd,kd->k", U, U))
+    if not np.finfo(float).tiny < total < np.sqrt(np.finfo(float).max) and U.any():
+        raise ValueError(f"the weighted sum of squares of U is {total:g}, out of the safe range of float64; scale U.")
+
+
+def check_weights(weights: ArrayLike | None, n_rows: int) -> Array:
     """One non-negative weight per row, ones by default; zero becomes almost nothing, so that no row is forgotten."""
     if weights is None:
         return np.ones(n_rows)

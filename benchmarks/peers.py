@@ -1,0 +1,36 @@
+"""Factorizations by pyfaust: each gives the product as a dense matrix, and its non-zeros."""
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # about optional packages
+    from pyfaust import fact
+    from pyfaust.factparams import ConstraintInt, ParamsPalm4MSA, StoppingCriterion
+
+
+def palm4msa(A, n_factors, sparsity_level, n_sweeps):
+    """Factors with so many entries per row and column."""
+    K, D = A.shape
+    dims = [K, *[min(K, D)] * (n_factors - 1), D]
+    constraints = [ConstraintInt("splincol", n, m, sparsity_level) for n, m in pairwise(dims)]
+    return _dense(fact.palm4msa(A, ParamsPalm4MSA(constraints, StoppingCriterion(num_its=n_sweeps)), backend=2020))
+
+
+def hierarchical(A, n_factors, sparsity_level):
+    """The setting for rectangular matrices; it wants no more rows than columns, and its residual stays dense."""
+    if A.shape[0] > A.shape[1]:
+        V, nnz = hierarchical(np.ascontiguousarray(A.T), n_factors, sparsity_level)
+        return V.T, nnz
+    return _dense(fact.hierarchical(A, ["rectmat", n_factors, sparsity_level, sparsity_level], backend=2020))
+
+
+def fdb(A, rank):
+    """Four butterfly factors with blocks of the given rank."""
+    return _dense(fact.fdb(A, n_factors=4, rank=rank))
+
+
+def _dense(faust):
+    return faust.toarray(), int(faust.nnz_sum())

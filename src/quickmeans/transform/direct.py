@@ -1,0 +1,54 @@
+r"""Products in closed form at a given number of multiply-adds: what a solver has to beat.
+
+Each takes U (K x D), the weights n and the budget, and gives the factors with the least
+:math:`\sum_k n_k \|u_k - v_k\|^2` of its kind, or None if its kind does not fit the budget.
+"""
+
+import numpy as np
+import scipy.linalg
+
+from quickmeans.transform.checks import DENSE_SHARE
+from quickmeans.transform.factorization import Array, Factors
+from quickmeans.transform.fixed import dct, haar, hadamard
+
+TRANSFORMS = {"dct": dct, "haar": haar, "hadamard": hadamard}
+
+
+def truncated_svd(U: Array, n: Array, budget: int) -> Factors | None:
+    """The best dense factors, K x r and r x D."""
+    r = budget // sum(U.shape)
+    if r == 0:
+        return None
+    V = singular_vectors(np.sqrt(n)[:, None] * U, r)
+    return [U @ V, np.ascontiguousarray(V.T)]
+
+
+def largest_entries(U: Array, n: Array, budget: int) -> Factors | None:
+    """U itself with only the entries of the largest n_k u_kj^2, one of every row among them."""
+    if budget < len(U):
+        return None
+    if budget < U.size:
+        budget = min(budget, max(int(DENSE_SHARE * U.size), len(U)))
+    worth = n[:, None] * U**2
+    worth[np.arange(len(U)), worth.argmax(axis=1)] = np.inf
+    kept = np.zeros(U.shape)
+    chosen = np.argpartition(worth, worth.size - budget, axis=None)[worth.size - budget :]
+    kept.flat[chosen] = U.flat[chosen]
+    return [kept]
+
+
+def over_transform(U: Array, n: Array, budget: int, name: str) -> Factors | None:
+    """The largest coefficients over a fixed orthonormal transform T: U = (U T') T."""
+    transform = TRANSFORMS[name](U.shape[1])
+    coefficients = largest_entries(transform.apply(U), n, budget - transform.macs)
+    return None if coefficients is None else [*coefficients, *transform.factors]
+
+
+def singular_vectors(A: Array, r: int) -> Array:
+    """The r leading right singular vectors of A as columns; fewer if its rank is lower."""
+    tall = A.shape[0] > A.shape[1]
+    values, vectors = scipy.linalg.eigh(A.T @ A if tall else A @ A.T, check_finite=False)
+    values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]
+    real = values > 1e-12 * values[0]
+    right = vectors[:, real] if tall else A.T @ (vectors[:, real] / np.sqrt(values[real]))
+    return np.asarray(right, np.float64)
