@@ -55,7 +55,7 @@ class Screen:
         frame: Frame,
         product: SparseProduct | None = None,
         *,
-        reach: float = CERTAIN,
+        reach: float = 0.0,
         shortlist: int = 0,
     ) -> None:
         V = centers if product is None else product.toarray().astype(np.float64)
@@ -69,7 +69,7 @@ class Screen:
         frame: Frame,
         basis: NDArray[np.float64],
         *,
-        reach: float = CERTAIN,
+        reach: float = 0.0,
         shortlist: int = 0,
     ) -> "Screen":
         """The projection of the centroids on some orthonormal columns as their product: v_k = B B' c_k."""
@@ -99,7 +99,8 @@ class Screen:
     def _use(self, product: SparseProduct | None, offset: NDArray[np.float64], slack: NDArray[np.float64]) -> None:
         self.product = product
         self._kernel = (SparseProduct([self.centers]) if product is None else product)._kernel(self.dtype)
-        self._offset, self._slack = offset, slack.astype(self.dtype)
+        self._near_offset, self._slack = offset, slack.astype(self.dtype)
+        self._set_reach(self.reach)
         self._largest_offset = float(max(np.abs(offset).max(), np.abs(self._exact_offset).max()))
 
     @property
@@ -110,16 +111,20 @@ class Screen:
     def with_reach(self, reach: float) -> "Screen":
         """The same screen with another reach."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, reach=reach)
+        other.__dict__.update(self.__dict__)
+        other._set_reach(reach)
         return other
 
     def certain(self) -> "Screen":
-        """The same screen with a bound that holds: |<x - m, v_k> - |c_k|^2 / 2 - t_k| <= |x - m| e_k."""
-        other = self.with_reach(CERTAIN)
-        if self.product is not None:
+        """The same screen with a bound that always holds."""
+        return self.with_reach(CERTAIN)
+
+    def _set_reach(self, reach: float) -> None:
+        """Set the reach; for certainty with the offset that |<x - m, v_k> - |c_k|^2 / 2 - t_k| <= |x - m| e_k needs."""
+        self.reach, self._offset = reach, self._near_offset
+        if reach >= CERTAIN and self.product is not None:
             rest = self.centers.astype(np.float64) - self.product.toarray()
-            other._offset = self._exact_offset + rest @ self.frame.mean
-        return other
+            self._offset = self._exact_offset + rest @ self.frame.mean
 
     def assign(self, X: Rows, found: Assignment, n_threads: int, index: NDArray[np.int64] | None = None) -> None:
         """Find the nearest centroids of the rows, or of those that the index names."""

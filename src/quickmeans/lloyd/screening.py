@@ -6,6 +6,8 @@ cheapest screen is taken. Screens tried here are projections on the leading sing
 dense form of what `sparse_als` starts from: they cost next to nothing to find and to follow as the centroids move.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from quickmeans.lloyd.points import Points, take_rows
 from quickmeans.transform import SparseProduct, sparse_als
 
 TARGET = 3e-4  # how much larger the objective may be than with exact assignment, on the sample
-REACHES = (0.03, 0.045, 0.065, 0.09, 0.13, 0.2, 0.4)
+REACHES = (0.03, 0.06, 0.09, 0.13, 0.2, 0.4, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
 _SAMPLE = 1024
 _SAMPLE_SCORES = 1 << 23  # no more scores than this are looked at: with many centroids the sample is smaller
@@ -35,7 +37,8 @@ class Screener:
         self.points, self.rng, self.shortlist, self.compression = points, rng, shortlist, compression
         index = rng.choice(len(points), min(_SAMPLE, len(points)), replace=False)
         self.sample = take_rows(points.X, np.sort(index)).astype(points.frame.dtype)
-        self.basis: NDArray[np.float64] | None = None
+        self.basis: NDArray[Any] | None = None
+        self.basis_of: NDArray[np.float64] | None = None
         self.rank, self.reach, self.n_calls = 0, CERTAIN, 0
         self.product: SparseProduct | None = None
 
@@ -80,35 +83,43 @@ class Screener:
         K, D = centers.shape
         best = self._dense(centers)
         lowest = best.macs + _SETTLE * D
+        ranks = [r for r in RANKS if self.rank / 2 <= r < lowest / 2 / (K + D)]
         self.rank, self.reach = 0, 0.0
-        ranks = [r for r in RANKS if r * (K + D) < lowest / 2]
         if not ranks:
             return best
         rows = self._sample_for(K)
         exact = self._assigned(best, rows)
-        start = self.rng.standard_normal((D, min(ranks[-1] + 8, min(K, D))))
-        self.basis = leading_directions(centers, leading_directions(centers, start))
         for rank in ranks:
+            self._prepare_basis(centers, rank)
             screen, cost = self._calibrated(self._low_rank(centers, rank), rows, exact)
-            if cost > 1.2 * lowest and self.rank:
+            if cost > lowest and self.rank:
                 break
             if cost < lowest:
                 best, lowest = screen, cost
                 self.rank, self.reach = rank, screen.reach
         return best
 
+    def _prepare_basis(self, centers: NDArray[np.float64], rank: int) -> None:
+        """At least `rank` leading directions of these centroids: 64, or all that may be asked for."""
+        if self.basis is None or self.basis.shape[1] < rank or self.basis_of is not centers:
+            width = min(*centers.shape, (64 if rank <= 64 else RANKS[-1]) + 8)
+            narrow = centers.astype(self.points.frame.dtype)
+            basis = self.basis
+            if basis is None or basis.shape[1] < width:
+                start = self.rng.standard_normal((centers.shape[1], width)).astype(narrow.dtype)
+                basis = leading_directions(narrow, start)
+            self.basis, self.basis_of = leading_directions(narrow, basis), centers
+
     def _calibrated(self, screen: Screen, rows: NDArray[np.float64], exact: Assignment) -> tuple[Screen, float]:
         """The screen with the least reach that is good enough on the sample, and its cost per row."""
         aim = (1 + TARGET) * float(exact.squared_distances(screen.frame).sum(dtype=np.float64))
-        for reach in (*REACHES, CERTAIN):
-            tried = screen.with_reach(reach) if reach < CERTAIN else screen.certain()
+        for reach in REACHES:
+            tried = screen.with_reach(reach)
             found = self._assigned(tried, rows)
             if float(found.squared_distances(screen.frame).sum(dtype=np.float64)) <= aim:
-                break
-        else:
-            return tried, np.inf
-        work = _SETTLE * found.n_settled * rows.shape[1] + _LIST * found.n_listed
-        return tried, screen.macs + work / len(rows)
+                work = _SETTLE * found.n_settled * rows.shape[1] + _LIST * found.n_listed
+                return tried, screen.macs + work / len(rows)
+        return tried, np.inf
 
     def _assigned(self, screen: Screen, rows: NDArray[np.float64]) -> Assignment:
         found = Assignment.empty(len(rows), screen.dtype)
@@ -122,10 +133,9 @@ def _is_possible(compression: float, centers: NDArray[np.float64]) -> bool:
     return bool(K * D / compression >= K + 1)
 
 
-def leading_directions(centers: NDArray[np.float64], start: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def leading_directions(centers: NDArray[Any], start: NDArray[Any]) -> NDArray[Any]:
     """One step of subspace iteration towards the leading right singular vectors, in descending order."""
-    assert start is not None
     Q, _ = np.linalg.qr(centers.T @ (centers @ start))
     B = centers @ Q
     _, rotation = np.linalg.eigh(B.T @ B)
-    return np.asarray(Q @ rotation[:, ::-1], np.float64)
+    return np.asarray(Q @ rotation[:, ::-1])
