@@ -15,6 +15,7 @@ RULES = {
     "testing.py": (set(), {"numpy"}),
     "transform": ({"_native", "threads", "transform"}, {"numpy", "scipy"}),
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
+    "persistence.py": ({"transform", "lloyd", "cluster"}, {"numpy", "scipy", "sklearn", "safetensors"}),
 }
 OUTSIDE = {"numpy", "scipy", "sklearn", "rich", "matplotlib", "dask", "faiss", "pyarrow", "safetensors", "pandas"}
 

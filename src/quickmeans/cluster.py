@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -241,6 +242,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self.n_iter_ = run.n_iter
         self._n_features_out = self.n_clusters
         self._frame = points.frame
+        self._fitted_shortlist = self.shortlist
         self._make_screen()
         n_found = len(np.unique(run.found.labels))
         if n_found < self.n_clusters:
@@ -285,6 +287,12 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         distances = found.squared_distances(self._frame).astype(np.float64)
         return -float(distances.sum() if weights is None else distances @ weights)
 
+    def save(self, path: str | PathLike[str], *, labels: bool = False) -> None:
+        """Write the fitted model to a file for :func:`quickmeans.load`; see :func:`quickmeans.persistence.save`."""
+        from quickmeans.persistence import save  # which imports this module
+
+        save(self, path, labels=labels)
+
     def _assign(self, X: Any, exact: bool) -> tuple[Any, Assignment]:
         check_is_fitted(self)
         screen = self._screen.certain() if exact else self._screen
@@ -297,8 +305,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         """What `predict` computes with; it follows from the fitted attributes."""
         self._screen: Screen | ProductRows
         centers = self.cluster_centers_.astype(np.float64) - self.mean_
-        shortlist = 0 if self.shortlist == "auto" else min(int(self.shortlist), self.n_clusters)
-        if self.product_ is not None and shortlist == 0 and self.shortlist != "auto":
+        shortlist = 0 if self._fitted_shortlist == "auto" else min(int(self._fitted_shortlist), len(centers))
+        if self.product_ is not None and self._fitted_shortlist == 0:
             self._screen = ProductRows(self.product_, self._frame)
             return
         self._screen = Screen(centers, self._frame, self.product_, reach=self.reach_, shortlist=shortlist)
