@@ -176,18 +176,19 @@ def test_centroids_that_would_be_far_larger_than_the_file_are_stored(monkeypatch
 
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_another_process_with_other_threads(tmp_path, threads):
+    models = {"screened": fitted(n_threads=2), "product": fitted(shortlist=0, compression=3, n_threads=2)}
     np.save(tmp_path / "X.npy", X)
+    for name, model in models.items():
+        model.save(tmp_path / name)
     code = (
         "import numpy as np, quickmeans\n"
-        "model = quickmeans.load('model')\n"
-        "np.save('labels.npy', model.predict(np.load('X.npy')))"
+        "for name in ('screened', 'product'):\n"
+        "    np.save(name + '.npy', quickmeans.load(name).predict(np.load('X.npy')))"
     )
-    for options in ({"n_threads": 2}, {"shortlist": 0, "compression": 3, "n_threads": 2}):
-        model = fitted(**options)
-        model.save(tmp_path / "model")
-        env = os.environ | {"QUICKMEANS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
-        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
-        np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), model.predict(X))
+    env = os.environ | {"QUICKMEANS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
+    for name, model in models.items():
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), model.predict(X))
 
 
 # ---- files that must load for ever --------------------------------------------------------------------------------
