@@ -404,20 +404,22 @@ void bind(nb::module_& m, const char* name) {
             "scores"_a.noconvert(), "n_threads"_a)
         .def(
             "settle",
-            [](const Product<T>& self, const AnyArray& x, std::optional<Vector<std::int64_t>> index, Vector<T> offset,
-               Vector<T> mean, Matrix<T> centers, Vector<T> center_offset, Vector<T> slack, double reach,
-               std::int64_t shortlist, bool norms_known, Line<T> norms, Line<std::int32_t> labels, Line<T> best,
-               Line<T> second, double largest_offset, double growth, int n_threads) {
-                const std::size_t n = x.shape(0), K = std::size_t(self.n_rows()), D = std::size_t(self.n_columns());
+            [](const Product<T>& self, const AnyArray& x, const std::optional<AnyArray>& projected,
+               std::optional<Vector<std::int64_t>> index, Vector<T> offset, Vector<T> mean, Matrix<T> centers,
+               Vector<T> center_offset, Vector<T> slack, double reach, std::int64_t shortlist, bool settle_all,
+               bool norms_known, Line<T> norms, Line<std::int32_t> labels, Line<T> best, Line<T> second,
+               double largest_offset, double growth, int n_threads) {
+                const std::size_t n = x.shape(0), K = std::size_t(self.n_rows()), D = centers.shape(1);
                 require(offset.size() == K && center_offset.size() == K && slack.size() == K,
                         "wrong size of offset, center_offset or slack");
-                require(mean.size() == D && centers.shape(0) == K && centers.shape(1) == D,
-                        "wrong shape of mean or centers");
+                require(mean.size() == D && centers.shape(0) == K, "wrong shape of mean or centers");
+                require(!projected || (projected->shape(0) == n && norms_known), "wrong projected rows");
                 require(norms.size() == n && labels.size() == n && best.size() == n && second.size() == n,
                         "wrong size of norms, labels, best or second");
                 require(shortlist >= 0 && std::size_t(shortlist) <= K, "shortlist out of range");
                 SettleJob<T> job{};
-                job.screen.rows = view_of(x, self.n_columns(), index);
+                job.rows = view_of(x, std::int64_t(D), index);
+                job.screen.rows = view_of(projected ? *projected : x, self.n_columns(), index);
                 job.screen.offset = offset.data();
                 job.screen.largest_offset = largest_offset;
                 job.mean = mean.data();
@@ -426,6 +428,7 @@ void bind(nb::module_& m, const char* name) {
                 job.slack = slack.data();
                 job.reach = T(reach);
                 job.shortlist = shortlist;
+                job.settle_all = settle_all;
                 job.norms_known = norms_known;
                 job.norms = norms.data();
                 job.labels = labels.data();
@@ -440,10 +443,10 @@ void bind(nb::module_& m, const char* name) {
                 }
                 return std::make_tuple(bad, n_listed, n_settled);
             },
-            "x"_a.noconvert(), "index"_a.noconvert().none(), "offset"_a.noconvert(), "mean"_a.noconvert(),
-            "centers"_a.noconvert(), "center_offset"_a.noconvert(), "slack"_a.noconvert(), "reach"_a, "shortlist"_a,
-            "norms_known"_a, "norms"_a.noconvert(), "labels"_a.noconvert(), "best"_a.noconvert(),
-            "second"_a.noconvert(), "largest_offset"_a, "growth"_a, "n_threads"_a)
+            "x"_a.noconvert(), "projected"_a.noconvert().none(), "index"_a.noconvert().none(), "offset"_a.noconvert(),
+            "mean"_a.noconvert(), "centers"_a.noconvert(), "center_offset"_a.noconvert(), "slack"_a.noconvert(),
+            "reach"_a, "shortlist"_a, "settle_all"_a, "norms_known"_a, "norms"_a.noconvert(), "labels"_a.noconvert(),
+            "best"_a.noconvert(), "second"_a.noconvert(), "largest_offset"_a, "growth"_a, "n_threads"_a)
         .def_prop_ro("isa", &Product<T>::isa);
 }
 

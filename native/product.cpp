@@ -188,7 +188,7 @@ std::int64_t Product<T>::run(Job<T> job, int n_threads, const std::function<void
     };
     const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->row(job, i, w); };
     const std::int64_t n = job.rows.n_rows;
-    return n <= kFewRows ? run_rows(n, 1, row) : run_tiles(n, job.n_best, n_threads, tile, poll);
+    return n <= kFewRows ? run_rows(n, 0, 1, row) : run_tiles(n, 0, job.n_best, n_threads, tile, poll);
 }
 
 template <class T>
@@ -200,20 +200,21 @@ std::int64_t Product<T>::settle(SettleJob<T> job, double growth, int n_threads,
     };
     const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->settle_row(job, i, w); };
     const std::int64_t n = job.screen.rows.n_rows, n_best = std::max<std::int64_t>(kListed, job.shortlist);
-    return n <= kFewRows ? run_rows(n, n_best, row) : run_tiles(n, n_best, n_threads, tile, poll);
+    const std::int64_t line = job.rows.n_columns;
+    return n <= kFewRows ? run_rows(n, line, n_best, row) : run_tiles(n, line, n_best, n_threads, tile, poll);
 }
 
 template <class T>
-std::int64_t Product<T>::run_rows(std::int64_t n, std::int64_t n_best, const RowCall& call) const {
-    const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, n_columns(), n_best, 1);
+std::int64_t Product<T>::run_rows(std::int64_t n, std::int64_t line, std::int64_t n_best, const RowCall& call) const {
+    const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, line, n_best, 1);
     for (std::int64_t i = 0; i < n; ++i)
         if (!call(i, scratch.view)) return i;
     return -1;
 }
 
 template <class T>
-std::int64_t Product<T>::run_tiles(std::int64_t n, std::int64_t n_best, int n_threads, const TileCall& call,
-                                   const std::function<void()>& poll) const {
+std::int64_t Product<T>::run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_best, int n_threads,
+                                   const TileCall& call, const std::function<void()>& poll) const {
     const double work = double(n) * double(macs_ + n_columns());
     n_threads = int(std::min(double(n_threads), 1 + work / kWorkPerThread));
     const int lanes = lanes_for(n, n_best, n_threads), narrowest = 64 / int(sizeof(T));
@@ -222,7 +223,7 @@ std::int64_t Product<T>::run_tiles(std::int64_t n, std::int64_t n_best, int n_th
 
     std::vector<Scratch<T>> scratch;
     scratch.reserve(std::size_t(n_threads));
-    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), n_columns(), n_best, lanes);
+    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), line, n_best, lanes);
 
     std::atomic<std::int64_t> bad{n};
     const auto tile = [&](std::int64_t t, int thread) {

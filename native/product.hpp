@@ -72,8 +72,8 @@ class Product {
     using TileCall = std::function<bool(const Range&, int lanes, const Workspace<T>&)>;
     using RowCall = std::function<bool(std::int64_t, const Workspace<T>&)>;
     void complete(Job<T>& job, double growth) const;
-    std::int64_t run_rows(std::int64_t n, std::int64_t n_best, const RowCall& call) const;
-    std::int64_t run_tiles(std::int64_t n, std::int64_t n_best, int n_threads, const TileCall& call,
+    std::int64_t run_rows(std::int64_t n, std::int64_t line, std::int64_t n_best, const RowCall& call) const;
+    std::int64_t run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_best, int n_threads, const TileCall& call,
                            const std::function<void()>& poll) const;
     int lanes_for(std::int64_t n, std::int64_t n_best, int n_threads) const;
     std::vector<Factor<T>> factors_;  // in the order of application

@@ -11,13 +11,25 @@ ROOT = Path(quickmeans.__file__).parent
 
 # What a layer may import of quickmeans, and which packages from outside the standard library.
 RULES = {
-    "threads.py": (set(), set()),
+    "threads.py": (set(), {"threadpoolctl"}),
     "testing.py": (set(), {"numpy"}),
     "transform": ({"_native", "threads", "transform"}, {"numpy", "scipy"}),
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
     "persistence.py": ({"transform", "lloyd", "cluster"}, {"numpy", "scipy", "sklearn", "safetensors"}),
 }
-OUTSIDE = {"numpy", "scipy", "sklearn", "rich", "matplotlib", "dask", "faiss", "pyarrow", "safetensors", "pandas"}
+OUTSIDE = {
+    "numpy",
+    "scipy",
+    "sklearn",
+    "rich",
+    "matplotlib",
+    "dask",
+    "faiss",
+    "pyarrow",
+    "safetensors",
+    "pandas",
+    "threadpoolctl",
+}
 
 
 def imports(path):

@@ -57,7 +57,7 @@ struct Lists {
 
     // The row as it is, or converted. Lanes past the last row repeat it.
     const T* row_of(std::int64_t lane) const {
-        const RowsView& x = job.screen.rows;
+        const RowsView& x = job.rows;
         const char* at = row_at(x, rows.first + (lane < rows.count ? lane : rows.count - 1));
         const bool direct = x.scalar == kScalarOf<T> && x.column_stride == std::int64_t(sizeof(T)) &&
                             reinterpret_cast<std::uintptr_t>(at) % alignof(T) == 0;
@@ -67,7 +67,7 @@ struct Lists {
     }
 
     void settle(Contest<T>& c, const T* x, std::int64_t k) const {
-        const std::int64_t n = job.screen.rows.n_columns;
+        const std::int64_t n = job.rows.n_columns;
         const T score = dot(x, job.centers + k * n, n) + job.center_offset[k];
         ++c.n_settled;
         const bool wins = c.best == -T(__builtin_inf()) || comes_before(score, k, c.best, c.label);
@@ -80,6 +80,11 @@ struct Lists {
     __attribute__((noinline)) void settle_all(std::int64_t lane, const T* scores, const std::int64_t* labels) const {
         Contest<T>& c = contests[lane];
         if (!c.n_listed) return;
+        if (c.n_listed == 1 && !c.n_settled && !job.settle_all) {
+            c.best = scores[0] - slack_of(labels[0], c.reach);
+            c.label = labels[0];
+            return;
+        }
         const T* x = row_of(lane);
         std::int64_t first = 0;
         for (std::int64_t i = 1; i < c.n_listed; ++i)
@@ -189,7 +194,7 @@ struct Shortlist {
     }
 };
 
-// Squared distances from the mean of the rows of a tile.
+// Squared distances from the mean of the rows of a tile; only asked for if they are the rows themselves.
 template <class T, int N>
 void tile_norms(const SettleJob<T>& job, const T* tile, T* norms) {
     constexpr int W = kWidth<T>;

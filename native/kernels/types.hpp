@@ -88,16 +88,18 @@ struct Range {
 template <class T>
 struct SettleJob {
     Job<T> screen;           // its factors, offset, limit and rows
+    RowsView rows;           // IN  the rows themselves, if those of the screen are projections of them
     const T* mean;           // IN  n_columns
     const T* centers;        // IN  n_centers x n_columns
     const T* center_offset;  // IN  n_centers
     const T* slack;          // IN  n_centers, how far the screen is from each centre
     T reach;                 // IN  the share of slack times distance from the mean that scores may be wrong by
     std::int64_t shortlist;  // IN  so many candidates for every row; 0: as many as are within reach
+    bool settle_all;         // IN  or only rows with more than one candidate
     bool norms_known;
     T* norms;                 // IN (or else OUT)  squared distance from the mean
     std::int32_t* labels;     // OUT
-    T* best;                  // OUT  <x, c> + offset of the nearest centre c
+    T* best;                  // OUT  <x, c> + offset of the nearest centre c, or what it is at least
     T* second;                // OUT  no other centre's score is above this, as far as the screen can tell
     std::int64_t* n_listed;   // IN/OUT  grows by the number of candidates
     std::int64_t* n_settled;  // IN/OUT  grows by the number of those whose dense rows were looked at

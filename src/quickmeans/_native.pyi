@@ -85,6 +85,7 @@ class Product32:
     def settle(
         self,
         x: NDArray[Any],
+        projected: NDArray[Any] | None,
         index: NDArray[Any] | None,
         offset: NDArray[Any],
         mean: NDArray[Any],
@@ -93,6 +94,7 @@ class Product32:
         slack: NDArray[Any],
         reach: float,
         shortlist: int,
+        settle_all: bool,
         norms_known: bool,
         norms: NDArray[Any],
         labels: NDArray[Any],
@@ -121,6 +123,7 @@ class Product64:
     def settle(
         self,
         x: NDArray[Any],
+        projected: NDArray[Any] | None,
         index: NDArray[Any] | None,
         offset: NDArray[Any],
         mean: NDArray[Any],
@@ -129,6 +132,7 @@ class Product64:
         slack: NDArray[Any],
         reach: float,
         shortlist: int,
+        settle_all: bool,
         norms_known: bool,
         norms: NDArray[Any],
         labels: NDArray[Any],

@@ -22,7 +22,7 @@ from quickmeans.lloyd.points import Points
 from quickmeans.lloyd.quick import quick_means
 from quickmeans.lloyd.screening import Screener
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
-from quickmeans.threads import resolve_threads
+from quickmeans.threads import resolve_threads, with_one_blas_thread
 
 _SAMPLE_ITERATIONS = 5  # on the sample that the start is taken from
 _SOLVERS = ("als", "palm4msa", "hierarchical")
@@ -181,6 +181,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             root.call_on_fit_task_end(estimator=self)
         return self
 
+    @with_one_blas_thread
     def _run(self, points: Points, rng: np.random.Generator, watch: Watch) -> Clustering:
         """One start and the iterations from there."""
         start_rng, screen_rng = rng.spawn(2)
@@ -265,7 +266,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         With ``exact=True`` candidates are all those that a bound which always holds lets through, so the answer is
         the one of plain k-means (to rounding), only slower.
         """
-        return self._assign(X, exact)[1].labels
+        return self._assign(X, exact=exact, settle_all=False)[1].labels
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """Fit, and return `labels_`."""
@@ -281,7 +282,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the objective on X."""
-        X, found = self._assign(X, False)
+        X, found = self._assign(X, exact=False, settle_all=True)
         fill_norms(X, self._frame, found)
         weights = _check_sample_weight(sample_weight, len(found.labels))
         distances = found.squared_distances(self._frame).astype(np.float64)
@@ -293,12 +294,12 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
         save(self, path, labels=labels)
 
-    def _assign(self, X: Any, exact: bool) -> tuple[Any, Assignment]:
+    def _assign(self, X: Any, *, exact: bool, settle_all: bool) -> tuple[Any, Assignment]:
         check_is_fitted(self)
         screen = self._screen.certain() if exact else self._screen
         X = self._check_rows(X, reset=False)
         found = Assignment.empty(X.shape[0], screen.dtype)
-        screen.assign(X, found, resolve_threads(self.n_threads))
+        screen.assign(X, found, resolve_threads(self.n_threads), settle_all=settle_all)
         return X, found
 
     def _make_screen(self) -> None:

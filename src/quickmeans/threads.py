@@ -1,8 +1,15 @@
 """How many threads a call may use."""
 
 import os
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import ParamSpec, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 _MOST = 1024
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def resolve_threads(n_threads: int | None = None) -> int:
@@ -39,3 +46,24 @@ def _processors() -> int:
 def instruction_set() -> str:
     """The instruction set that QUICKMEANS_ISA names; empty for the best there is."""
     return os.environ.get("QUICKMEANS_ISA", "")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Looking for the libraries takes milliseconds: once is enough."""
+    return ThreadpoolController()
+
+
+def with_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """The function with BLAS on one thread.
+
+    Where small matrix products and our own threads take turns, BLAS's threads, which spin for a while after every call,
+    would take the processors away from ours.
+    """
+
+    @wraps(function)
+    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _controller().limit(limits=1, user_api="blas"):
+            return function(*args, **kwargs)
+
+    return limited

@@ -12,12 +12,13 @@ certain.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.lloyd.points import Frame, Rows, row_blocks
+from quickmeans.lloyd.points import Frame, Rows, row_blocks, squared_norms
 from quickmeans.transform import SparseProduct
 
 CERTAIN = 1.0
@@ -58,9 +59,12 @@ class Screen:
         reach: float = 0.0,
         shortlist: int = 0,
     ) -> None:
-        V = centers if product is None else product.toarray().astype(np.float64)
         self._set(centers, frame, reach, shortlist)
-        self._use(product, frame.offset(V), np.linalg.norm(centers - V, axis=1))
+        if product is None:
+            self._use(None, self._exact_offset, np.zeros(len(centers)))
+            return
+        V = product.toarray().astype(np.float64)
+        self._use(product, frame.offset(V), np.sqrt(squared_norms(centers - V)))
 
     @classmethod
     def low_rank(
@@ -78,7 +82,7 @@ class Screen:
         narrow = basis.astype(frame.dtype)
         product = SparseProduct([self.centers @ narrow, narrow.T])
         coefficients = product.factors[0].astype(np.float64)
-        rest = np.einsum("kd,kd->k", centers, centers) - np.einsum("kr,kr->k", coefficients, coefficients)
+        rest = self._squares - squared_norms(coefficients)
         inner = Frame(frame.mean @ basis, frame.dtype, frame.spherical)
         self._use(product, inner.offset(coefficients), np.sqrt(np.maximum(rest, 0)))
         return self
@@ -92,9 +96,10 @@ class Screen:
     ) -> None:
         self.frame, self.dtype, self.reach, self.shortlist = frame, frame.dtype, reach, shortlist
         self.centers, self.mean = centers.astype(frame.dtype), frame.mean.astype(frame.dtype)
-        self._exact_offset = frame.offset(centers)
-        largest = float(np.einsum("kd,kd->k", centers, centers).max())
-        self._growth = (centers.shape[1] * largest) ** 0.5  # no sum of absolute values in a row is larger
+        self._squares = squared_norms(centers)
+        self._exact_offset = frame.offset(centers, self._squares)
+        # No sum of absolute values in a row is larger.
+        self._growth = (centers.shape[1] * float(self._squares.max())) ** 0.5
 
     def _use(self, product: SparseProduct | None, offset: NDArray[np.float64], slack: NDArray[np.float64]) -> None:
         self.product = product
@@ -126,14 +131,28 @@ class Screen:
             rest = self.centers.astype(np.float64) - self.product.toarray()
             self._offset = self._exact_offset + rest @ self.frame.mean
 
-    def assign(self, X: Rows, found: Assignment, n_threads: int, index: NDArray[np.int64] | None = None) -> None:
-        """Find the nearest centroids of the rows, or of those that the index names."""
+    def assign(
+        self,
+        X: Rows,
+        found: Assignment,
+        n_threads: int,
+        index: NDArray[np.int64] | None = None,
+        *,
+        projected: NDArray[Any] | None = None,
+        settle_all: bool = True,
+    ) -> None:
+        """Find the nearest centroids of the rows, or of those that the index names.
+
+        `projected` are the rows times all factors of the product but the first, if they are at hand (the norms must be
+        known then). Without `settle_all`, rows with one candidate get its label but not its exact score.
+        """
+        kernel = self._kernel if projected is None else self._narrow_kernel
         found.n_listed = found.n_settled = 0
         for part, rows in row_blocks(X):
-            bad, listed, settled = self._kernel.settle(
-                rows, index, self._offset.astype(self.dtype), self.mean, self.centers,
-                self._exact_offset.astype(self.dtype), self._slack, self.reach, self.shortlist, found.norms_known,
-                found.norms[part], found.labels[part], found.best[part], found.second[part],
+            bad, listed, settled = kernel.settle(
+                rows, projected, index, self._offset.astype(self.dtype), self.mean, self.centers,
+                self._exact_offset.astype(self.dtype), self._slack, self.reach, self.shortlist, settle_all,
+                found.norms_known, found.norms[part], found.labels[part], found.best[part], found.second[part],
                 self._largest_offset, self._growth, n_threads,
             )  # fmt: skip
             if bad >= 0:
@@ -144,6 +163,12 @@ class Screen:
             found.n_listed += listed
             found.n_settled += settled
         found.norms_known = True
+
+    @cached_property
+    def _narrow_kernel(self) -> Any:
+        """The first factor alone, for rows that are projected already."""
+        assert self.product is not None
+        return SparseProduct([self.product.factors[0]])._kernel(self.dtype)
 
 
 class ProductRows:
@@ -158,8 +183,8 @@ class ProductRows:
         """Itself: it is."""
         return self
 
-    def assign(self, X: Rows, found: Assignment, n_threads: int) -> None:
-        """Find the nearest centroids of the rows."""
+    def assign(self, X: Rows, found: Assignment, n_threads: int, *, settle_all: bool = True) -> None:
+        """Find the nearest centroids of the rows; all scores are exact."""
         found.n_listed = found.n_settled = 0
         for part, rows in row_blocks(X):
             labels, values = self.product.nearest_row(rows, bias=self._bias, return_distance=True, n_threads=n_threads)

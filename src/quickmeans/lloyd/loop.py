@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quickmeans.lloyd.assign import Assignment, ProductRows, Screen
 from quickmeans.lloyd.points import Frame, Points
 from quickmeans.lloyd.screening import Screener
-from quickmeans.lloyd.update import ClusterSums, squared_norms
+from quickmeans.lloyd.update import ClusterSums
 
 Observer = Callable[[int, float], object]
 
@@ -53,17 +53,27 @@ def lloyd(
     found = Assignment.empty(len(points), points.frame.dtype)
     screen = screener(centers)
     run = Clustering(centers, screen, found)
-    with stopping_at_interrupt(run):
-        _iterate(points, run, screen, screener, max_iter, tol, observe)
-    run.screen.assign(points.X, found, points.n_threads)
     sums = ClusterSums(points, len(centers))
-    sums.follow(found.labels)
-    run.objective = sums.objective(run.centers)
+    with stopping_at_interrupt(run):
+        _iterate(points, sums, run, screen, screener, max_iter, tol, observe)
+    last = run.screen  # of the last complete iteration
+    assert isinstance(last, Screen)
+    last.assign(points.X, found, points.n_threads, projected=screener.projected, settle_all=False)
+    finish(run, sums)
     return run
+
+
+def finish(run: Clustering, sums: ClusterSums) -> None:
+    """The objective of the last labels; sums that were left half done are computed anew."""
+    if run.interrupted:
+        sums = ClusterSums(sums.points, len(run.centers))
+    sums.follow(run.found.labels)
+    run.objective = sums.objective(run.centers)
 
 
 def _iterate(
     points: Points,
+    sums: ClusterSums,
     run: Clustering,
     screen: Screen,
     screener: Screener,
@@ -71,16 +81,15 @@ def _iterate(
     tol: float,
     observe: Observer | None,
 ) -> None:
-    sums, found = ClusterSums(points, len(run.centers)), run.found
+    found = run.found
     bounds = Bounds(found, points.frame)
     index: NDArray[np.int64] | None = None
     for _ in range(max_iter):
-        screen.assign(points.X, found, points.n_threads, index)
+        screen.assign(points.X, found, points.n_threads, index, projected=screener.projected, settle_all=False)
         bounds.renew(index)
         bounds.lower[refill(points, found, len(run.centers))] = 0
         changed = sums.follow(found.labels)
-        means, assigned, updated = sums.step(run.centers)
-        moves = np.sqrt(squared_norms(means - run.centers))
+        means, moves, assigned, updated = sums.step(run.centers)
         screen = screener(means)
         run.advance(means, screen, assigned, updated)
         if observe is not None and observe(run.n_iter, run.history[-1]):

@@ -46,6 +46,11 @@ def take_rows(X: Rows, index: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float64)
 
 
+def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|x|^2 of every row."""
+    return np.asarray(np.einsum("kd,kd->k", rows, rows), np.float64)
+
+
 @dataclass(frozen=True)
 class Frame:
     """How rows are compared with centroids: about which mean, in which arithmetic, and whether by direction only."""
@@ -54,11 +59,12 @@ class Frame:
     dtype: np.dtype[Any]
     spherical: bool = False
 
-    def offset(self, V: NDArray[np.float64]) -> NDArray[np.float64]:
-        """-b_k = -(|v_k|^2 / 2 + <m, v_k>)."""
+    def offset(self, V: NDArray[np.float64], squares: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """-b_k = -(|v_k|^2 / 2 + <m, v_k>), from the squared norms if they are known."""
         if self.spherical:
             return np.zeros(len(V))
-        return np.asarray(0.0 - (np.einsum("kd,kd->k", V, V) / 2 + V @ self.mean), np.float64)
+        squares = squared_norms(V) if squares is None else squares
+        return np.asarray(0.0 - (squares / 2 + V @ self.mean), np.float64)
 
     def squared_distances(self, norms: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
         """From scores, and squared norms about the mean."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.lloyd.assign import Assignment, ProductRows
-from quickmeans.lloyd.loop import Clustering, Observer, refill, stopping_at_interrupt
+from quickmeans.lloyd.loop import Clustering, Observer, finish, refill, stopping_at_interrupt
 from quickmeans.lloyd.points import Points
 from quickmeans.lloyd.screening import Screener
 from quickmeans.lloyd.update import ClusterSums
@@ -47,9 +47,7 @@ def quick_means(
     with stopping_at_interrupt(run):
         _iterate(points, sums, rows, run, factor, max_iter, tol, observe)
     run.screen.assign(points.X, found, points.n_threads)
-    sums = ClusterSums(points, len(centers))
-    sums.follow(found.labels)
-    run.objective = sums.objective(run.centers)
+    finish(run, sums)
     return run
 
 

@@ -9,6 +9,7 @@ dense form of what `sparse_als` starts from: they cost next to nothing to find a
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.lloyd.assign import CERTAIN, Assignment, Screen
@@ -19,6 +20,7 @@ TARGET = 3e-4  # how much larger the objective may be than with exact assignment
 REACHES = (0.03, 0.06, 0.09, 0.13, 0.2, 0.4, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
 _SAMPLE = 1024
+_ROOM = 64 << 20  # bytes that projected rows may take
 _SAMPLE_SCORES = 1 << 23  # no more scores than this are looked at: with many centroids the sample is smaller
 # In multiply-adds of a dense product: an entry of a dense row that settles, and putting a candidate on the list.
 _SETTLE, _LIST = 14.0, 400.0
@@ -41,6 +43,7 @@ class Screener:
         self.basis_of: NDArray[np.float64] | None = None
         self.rank, self.reach, self.n_calls = 0, CERTAIN, 0
         self.product: SparseProduct | None = None
+        self.projected: NDArray[Any] | None = None  # all rows in the basis, once that stays as it is
 
     def __call__(self, centers: NDArray[np.float64]) -> Screen:
         """A screen for these centroids."""
@@ -48,10 +51,21 @@ class Screener:
         if self.n_calls > 1 and self.compression is not None and _is_possible(self.compression, centers):
             return self._sparse(centers)
         if self.n_calls <= 2:
-            return self._choose(centers)
+            screen = self._choose(centers)
+            if self.n_calls == 2:
+                self._project()
+            return screen
         if self.rank == 0:
             return self._dense(centers)
         return self._low_rank(centers, self.rank).with_reach(self.reach)
+
+    def _project(self) -> None:
+        """The rows in the basis, if there is room: later passes then read X only where candidates are to be settled."""
+        X, dtype = self.points.X, self.points.frame.dtype
+        if self.rank and not sp.issparse(X) and len(X) * self.rank * dtype.itemsize <= _ROOM:
+            assert self.basis is not None
+            basis = SparseProduct([self.basis[:, : self.rank].T.astype(dtype)])
+            self.projected = basis.apply(X, n_threads=self.points.n_threads)
 
     def _sparse(self, centers: NDArray[np.float64]) -> Screen:
         """A sparse product: learned once, then refitted on its supports."""

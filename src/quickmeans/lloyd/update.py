@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans import _native
-from quickmeans.lloyd.points import Points, row_blocks
+from quickmeans.lloyd.points import Points, row_blocks, squared_norms
 from quickmeans.threads import instruction_set
 
 _FEW = 0.3  # with fewer changes than this share of the rows, the sums are corrected and not computed anew
@@ -23,6 +23,7 @@ class ClusterSums:
         self.weights = np.zeros(n_clusters)
         self.sizes = np.zeros(n_clusters, np.int64)
         self._labels: NDArray[np.int32] | None = None
+        self._room = np.empty_like(self.raw)  # fresh memory costs as much as the arithmetic
 
     def follow(self, labels: NDArray[np.int32]) -> int:
         """Bring the sums to these labels; returns how many have changed."""
@@ -36,8 +37,9 @@ class ClusterSums:
 
     @property
     def centred(self) -> NDArray[np.float64]:
-        """Sums of x - mean."""
-        return self.raw - self.weights[:, None] * self.points.frame.mean
+        """Sums of x - mean; the array is used again by the next call."""
+        np.multiply(self.weights[:, None], self.points.frame.mean, out=self._room)
+        return np.subtract(self.raw, self._room, out=self._room)
 
     def means(self, fallback: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred means, or the directions of the sums; of a cluster without weight, the fallback."""
@@ -47,23 +49,24 @@ class ClusterSums:
         """sum_i w_i |x_i - m - c|^2 for these labels and centres m + c."""
         return self._objective(float(np.vdot(centers, self.centred)), squared_norms(centers))
 
-    def step(self, centers: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:
-        """The means, and the objective with the given centres and with the means, at one go."""
+    def step(self, centers: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float]:
+        """The means, how far they are from the given centres, and the objective with these and with the means."""
         centred = self.centred
         before = self._objective(float(np.vdot(centers, centred)), squared_norms(centers))
         means, divisors = self._means(centred, centers)
         squares = squared_norms(means)
-        return means, before, self._objective(float(divisors @ squares), squares)
+        moves = np.sqrt(squared_norms(np.subtract(means, centers, out=self._room)))
+        return means, moves, before, self._objective(float(divisors @ squares), squares)
 
     def _means(
         self, centred: NDArray[np.float64], fallback: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Means in place of the sums, and what they were divided by (zero where the fallback stands)."""
+        """Means, and what the sums were divided by (zero where the fallback stands)."""
         divisors = np.sqrt(squared_norms(centred)) if self.points.frame.spherical else self.weights
         empty = (self.weights <= 0) | (divisors <= 0)
-        centred /= np.where(empty, 1.0, divisors)[:, None]
-        centred[empty] = fallback[empty]
-        return centred, np.where(empty, 0.0, divisors)
+        means = centred / np.where(empty, 1.0, divisors)[:, None]
+        means[empty] = fallback[empty]
+        return means, np.where(empty, 0.0, divisors)
 
     def _objective(self, cross: float, squares: NDArray[np.float64]) -> float:
         """scatter - 2 sum_k <c_k, s_k> + sum_k n_k |c_k|^2."""
@@ -98,10 +101,6 @@ class ClusterSums:
         order, starts = by_label(labels, len(self.weights))
         ordered = None if weights is None else weights[order]
         _native.add_members(rows, members[order], starts, ordered, self.raw, self.points.n_threads, instruction_set())
-
-
-def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.einsum("kd,kd->k", rows, rows), np.float64)
 
 
 def _some(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform.chain import Chain
 from quickmeans.transform.direct import largest_entries, singular_vectors, truncated_svd
 from quickmeans.transform.factorization import (
@@ -43,6 +44,7 @@ _TRIAL = 3  # rounds before the better start is chosen
 _REFITS = 3  # rounds of least squares when the supports stay
 
 
+@with_one_blas_thread
 def sparse_als(
     U: ArrayLike,
     compression: float = 10.0,
