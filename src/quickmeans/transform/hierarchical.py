@@ -12,6 +12,7 @@ residual count by the curvature of the objective along them, :math:`(L' N L)_{ii
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform.factorization import (
     Callback,
     Factorization,
@@ -26,6 +27,7 @@ from quickmeans.transform.projections import AtMostPerRowAndColumn, Projection, 
 from quickmeans.transform.quadratic import Matrix, away_from_zero
 
 
+@with_one_blas_thread
 def hierarchical_palm4msa(
     U: ArrayLike,
     n_factors: int | str = "auto",

@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform.factorization import (
     Callback,
     Factorization,
@@ -42,6 +43,7 @@ _LONGEST_REST = 7  # sweeps without a new support, after steps that failed
 _REFINEMENTS = 3  # steps of conjugate gradients on the support
 
 
+@with_one_blas_thread
 def palm4msa(
     U: ArrayLike,
     n_factors: int | str = "auto",
