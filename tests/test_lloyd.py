@@ -287,7 +287,12 @@ def test_screener_meets_its_target(rng, compression):
         sums = ClusterSums(points, 200)
         sums.follow(found.labels)
         centers = sums.means(centers)
-    assert screen.macs < centers.size / 3
+    screen = screener.last(screener(centers), centers)
+    found = assigned(screen, X)
+    assert found.squared_distances(points.frame).sum() <= (1 + 5 * TARGET) * (
+        (distances(X, centers, points.frame, np.float64) ** 2).min(axis=1).sum()
+    )
+    assert screen.macs <= centers.size / (compression or 3)
     assert found.n_settled < 20 * len(X)
 
 

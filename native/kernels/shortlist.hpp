@@ -152,47 +152,75 @@ struct Lists {
     }
 };
 
-// The sink that lists candidates: within reach of the best lower bound so far.
+// The screen: scores are kept, one window of centres at a time, while the best lower bound rises; then the window is
+// looked through for those within reach of it.
 template <class T, int N>
-struct Shortlist {
+struct Screen {
     static constexpr int kVectors = N;
     static constexpr int W = kWidth<T>;
-    const Lists<T>* lists;
+    T* window;
+    std::int64_t first;
     const T* slack;
-    Vec<T> reach[N], bar[N], rejected[N];
+    Vec<T> reach[N], bar[N];
 
-    explicit Shortlist(const Lists<T>& all) : lists(&all), slack(all.job.slack) {
-        for (int i = 0; i < N * W; ++i) reach[i / W][i % W] = all.contests[i].reach;
-        for (int i = 0; i < N; ++i) bar[i] = rejected[i] = splat(-T(__builtin_inf()));
+    Screen(const Lists<T>& lists, T* scores) : window(scores), first(0), slack(lists.job.slack) {
+        for (int i = 0; i < N * W; ++i) reach[i / W][i % W] = lists.contests[i].reach;
+        for (int i = 0; i < N; ++i) bar[i] = splat(-T(__builtin_inf()));
     }
     void take(std::int64_t row, const Vec<T>* v) {
-        const T e = slack[row], gain = T(0.5) * e * e;
+        const T e = slack[row];
+        T* to = window + (row - first) * (N * W);
         for (int i = 0; i < N; ++i) {
-            const Vec<T> doubt = reach[i] * e, upper = v[i] + doubt, lower = v[i] - doubt;
-            const auto enters = upper >= bar[i];
-            const Vec<T> lost = enters ? rejected[i] : upper + gain;
-            rejected[i] = lost > rejected[i] ? lost : rejected[i];
+            const Vec<T> lower = v[i] - reach[i] * e;
             bar[i] = lower > bar[i] ? lower : bar[i];
-            const unsigned bits = lane_bits<T>(enters);
-            if (__builtin_expect(bits != 0, 0)) list(i, bits, row, v[i]);
+            store(to + i * W, v[i]);
         }
     }
-    __attribute__((noinline)) void list(int i, unsigned lanes, std::int64_t row, Vec<T> v) const {
-        for (; lanes; lanes &= lanes - 1) {
-            const int j = __builtin_ctz(lanes);
-            lists->contests[i * W + j].bar = bar[i][j];
-            lists->add(i * W + j, v[j], row);
-        }
-    }
-    void end() const {
-        for (int lane = 0; lane < N * W; ++lane) {
-            Contest<T>& c = lists->contests[lane];
-            c.bar = bar[lane / W][lane % W];
-            const T lost = rejected[lane / W][lane % W];
-            if (lost > c.second) c.second = lost;
+    // List the candidates among the n centres of the window; `second` rises to what those turned away may have.
+    void list(const Lists<T>& lists, std::int64_t n, Vec<T>* second) const {
+        for (int lane = 0; lane < N * W; ++lane) lists.contests[lane].bar = bar[lane / W][lane % W];
+        for (std::int64_t k = 0; k < n; ++k) {
+            const T e = slack[first + k], gain = T(0.5) * e * e;
+            for (int i = 0; i < N; ++i) {
+                const Vec<T> v = load(window + (k * N + i) * W), upper = v + reach[i] * e;
+                const auto enters = upper >= bar[i];
+                const Vec<T> lost = enters ? second[i] : upper + gain;
+                second[i] = lost > second[i] ? lost : second[i];
+                for (unsigned bits = lane_bits<T>(enters); __builtin_expect(bits != 0, 0); bits &= bits - 1) {
+                    const int j = __builtin_ctz(bits);
+                    lists.add(i * W + j, window[(k * N + i) * W + j], first + k);
+                }
+            }
         }
     }
 };
+
+// What those turned away may have, into the contests.
+template <class T, int N>
+void note_second(const Lists<T>& lists, const Vec<T>* second) {
+    constexpr int W = kWidth<T>;
+    for (int lane = 0; lane < N * W; ++lane) {
+        T& known = lists.contests[lane].second;
+        if (second[lane / W][lane % W] > known) known = second[lane / W][lane % W];
+    }
+}
+
+// The last factor, window by window.
+template <class T, int N>
+void list_candidates(const Lists<T>& lists, const T* in) {
+    const Job<T>& screen = lists.job.screen;
+    const FactorView<T>& s = screen.factors[screen.n_factors - 1];
+    Screen<T, N> sink(lists, lists.w.window);
+    Vec<T> second[N];
+    for (int i = 0; i < N; ++i) second[i] = splat(-T(__builtin_inf()));
+    for (std::int64_t i = 0; sink.first < s.n_rows; sink.first += kWindowRows, ++i) {
+        for (std::int64_t k = s.windows[i]; k < s.windows[i + 1]; ++k)
+            multiply_slice(s, s.slices[k], screen.offset, in, sink);
+        const std::int64_t left = s.n_rows - sink.first;
+        sink.list(lists, left < kWindowRows ? left : kWindowRows, second);
+    }
+    note_second<T, N>(lists, second);
+}
 
 // Squared distances from the mean of the rows of a tile; only asked for if they are the rows themselves.
 template <class T, int N>
@@ -235,9 +263,7 @@ struct SettleTile {
             LargestFew<T, N> sink(w, job.shortlist, screen.factors[screen.n_factors - 1].n_rows);
             finish(screen, in, sink);
         } else {
-            Shortlist<T, N> sink(lists);
-            finish(screen, in, sink);
-            sink.end();
+            list_candidates<T, N>(lists, in);
         }
         for (std::int64_t lane = 0; lane < rows.count; ++lane) lists.end(lane, norms[lane]);
         count(job, contests, rows.count);
@@ -259,16 +285,24 @@ T row_norm(const SettleJob<T>& job, const T* x) {
 
 // The candidates of one row: the row in the first lane of a tile, the others closed.
 template <class T>
-void list_row(const Lists<T>& lists, const FactorView<T>& last, const T* scores) {
-    Shortlist<T, 1> sink(lists);
-    for (int lane = 1; lane < kWidth<T>; ++lane) sink.bar[0][lane] = T(__builtin_inf());
-    for (const Slice* slice = last.slices; slice != last.slices + last.n_slices; ++slice)
-        for (int i = 0; i < slice->n_rows; ++i) {
-            Vec<T> v = splat(scores[slice->row[i]]);
-            QM_IN_REGISTER(v);
-            sink.take(slice->row[i], &v);
-        }
-    sink.end();
+void list_row(const Lists<T>& lists, std::int64_t n_centers, const T* scores) {
+    constexpr int W = kWidth<T>;
+    T window[W];  // one centre at a time
+    Screen<T, 1> sink(lists, window);
+    Vec<T> second = splat(-T(__builtin_inf()));
+    for (std::int64_t base = 0; base < n_centers; base += kWindowRows) {
+        const std::int64_t end = base + kWindowRows < n_centers ? base + kWindowRows : n_centers;
+        for (int pass = 0; pass < 2; ++pass)
+            for (std::int64_t k = base; k < end; ++k) {
+                Vec<T> v = splat(scores[k]);
+                QM_IN_REGISTER(v);
+                sink.first = k;
+                sink.take(k, &v);
+                for (int lane = 1; lane < W; ++lane) sink.bar[0][lane] = T(__builtin_inf());
+                if (pass) sink.list(lists, 1, &second);
+            }
+    }
+    note_second<T, 1>(lists, &second);
 }
 
 // One row alone.
@@ -289,7 +323,7 @@ bool settle_row(const SettleJob<T>& job, std::int64_t index, const Workspace<T>&
         heap.clear(last.n_rows);
         for (std::int64_t k = 0; k < last.n_rows; ++k) heap.offer(w.window[k], k);
     } else {
-        list_row(lists, last, w.window);
+        list_row(lists, last.n_rows, w.window);
     }
     lists.end(0, norm);
     count(job, contests, 1);

@@ -56,9 +56,9 @@ def lloyd(
     sums = ClusterSums(points, len(centers))
     with stopping_at_interrupt(run):
         _iterate(points, sums, run, screen, screener, max_iter, tol, observe)
-    last = run.screen  # of the last complete iteration
-    assert isinstance(last, Screen)
-    last.assign(points.X, found, points.n_threads, projected=screener.projected, settle_all=False)
+    assert isinstance(run.screen, Screen)
+    run.screen = screener.last(run.screen, run.centers)
+    run.screen.assign(points.X, found, points.n_threads, projected=screener.projected, settle_all=False)
     finish(run, sums)
     return run
 

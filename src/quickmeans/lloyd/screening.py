@@ -16,21 +16,21 @@ from quickmeans.lloyd.assign import CERTAIN, Assignment, Screen
 from quickmeans.lloyd.points import Points, take_rows
 from quickmeans.transform import SparseProduct, sparse_als
 
-TARGET = 3e-4  # how much larger the objective may be than with exact assignment, on the sample
-REACHES = (0.03, 0.06, 0.09, 0.13, 0.2, 0.4, CERTAIN)
+TARGET = 4e-4  # how much larger the objective may be than with exact assignment, on the sample
+REACHES = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
-_SAMPLE = 1024
+_SAMPLE = 8192
 _ROOM = 64 << 20  # bytes that projected rows may take
-_SAMPLE_SCORES = 1 << 23  # no more scores than this are looked at: with many centroids the sample is smaller
-# In multiply-adds of a dense product: an entry of a dense row that settles, and putting a candidate on the list.
-_SETTLE, _LIST = 14.0, 400.0
+_SAMPLE_MACS = 1 << 30  # an exact assignment of the sample costs no more than this: with many centroids it is smaller
+# In multiply-adds of a dense product: settling a candidate, every entry of its row, putting it on the list.
+_SETTLE, _SETTLE_ENTRY, _LIST = 3000.0, 8.0, 300.0
 
 
 class Screener:
     """Makes a screen for centroids that move: the first two times by trying, then the same kind again.
 
     The first centroids are most often rows of X, and a screen for them is no screen for means. With a given compression
-    the second and all later screens are sparse products of that size.
+    the last screen, which is the one to keep, is a sparse product of that size.
     """
 
     def __init__(
@@ -38,18 +38,15 @@ class Screener:
     ) -> None:
         self.points, self.rng, self.shortlist, self.compression = points, rng, shortlist, compression
         index = rng.choice(len(points), min(_SAMPLE, len(points)), replace=False)
-        self.sample = take_rows(points.X, np.sort(index)).astype(points.frame.dtype)
+        self.sample = take_rows(points.X, index).astype(points.frame.dtype)
         self.basis: NDArray[Any] | None = None
         self.basis_of: NDArray[np.float64] | None = None
         self.rank, self.reach, self.n_calls = 0, CERTAIN, 0
-        self.product: SparseProduct | None = None
         self.projected: NDArray[Any] | None = None  # all rows in the basis, once that stays as it is
 
     def __call__(self, centers: NDArray[np.float64]) -> Screen:
         """A screen for these centroids."""
         self.n_calls += 1
-        if self.n_calls > 1 and self.compression is not None and _is_possible(self.compression, centers):
-            return self._sparse(centers)
         if self.n_calls <= 2:
             screen = self._choose(centers)
             if self.n_calls == 2:
@@ -59,6 +56,18 @@ class Screener:
             return self._dense(centers)
         return self._low_rank(centers, self.rank).with_reach(self.reach)
 
+    def last(self, screen: Screen, centers: NDArray[np.float64]) -> Screen:
+        """The screen to keep, for centroids that have come to rest: a sparse product if that was asked for, and a
+        reach for these centroids."""
+        if self.compression is not None and _is_possible(self.compression, centers):
+            product = sparse_als(centers.astype(self.points.frame.dtype), self.compression).product
+            screen = Screen(centers, self.points.frame, product, shortlist=self.shortlist)
+            self.projected = None
+        if screen.product is None:
+            return screen
+        rows = self._sample_for(centers)
+        return self._calibrated(screen, rows, self._assigned(self._dense(centers), rows))[0]
+
     def _project(self) -> None:
         """The rows in the basis, if there is room: later passes then read X only where candidates are to be settled."""
         X, dtype = self.points.X, self.points.frame.dtype
@@ -67,23 +76,8 @@ class Screener:
             basis = SparseProduct([self.basis[:, : self.rank].T.astype(dtype)])
             self.projected = basis.apply(X, n_threads=self.points.n_threads)
 
-    def _sparse(self, centers: NDArray[np.float64]) -> Screen:
-        """A sparse product: learned once, then refitted on its supports."""
-        assert self.compression is not None
-        U = centers.astype(self.points.frame.dtype)
-        if self.product is None or len(self.product.factors) != 2:
-            self.product = sparse_als(U, self.compression).product
-            screen = Screen(centers, self.points.frame, self.product, shortlist=self.shortlist)
-            rows = self._sample_for(len(centers))
-            screen, _ = self._calibrated(screen, rows, self._assigned(self._dense(centers), rows))
-            self.reach = screen.reach
-            return screen
-        self.product = sparse_als(U, self.compression, init=self.product, max_iter=0).product
-        return Screen(centers, self.points.frame, self.product,
-                      reach=self.reach, shortlist=self.shortlist)  # fmt: skip
-
-    def _sample_for(self, n_centers: int) -> NDArray[np.float64]:
-        return self.sample[: max(64, _SAMPLE_SCORES // n_centers)]
+    def _sample_for(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.sample[: max(256, _SAMPLE_MACS // centers.size)]
 
     def _dense(self, centers: NDArray[np.float64]) -> Screen:
         return Screen(centers, self.points.frame, reach=0.0, shortlist=self.shortlist)
@@ -96,12 +90,12 @@ class Screener:
         """Try ranks in ascending order until the cost rises; rank 0 stands for the dense centroids."""
         K, D = centers.shape
         best = self._dense(centers)
-        lowest = best.macs + _SETTLE * D
+        lowest = float(best.macs)
         ranks = [r for r in RANKS if self.rank / 2 <= r < lowest / 2 / (K + D)]
         self.rank, self.reach = 0, 0.0
         if not ranks:
             return best
-        rows = self._sample_for(K)
+        rows = self._sample_for(centers)
         exact = self._assigned(best, rows)
         for rank in ranks:
             self._prepare_basis(centers, rank)
@@ -127,13 +121,17 @@ class Screener:
     def _calibrated(self, screen: Screen, rows: NDArray[np.float64], exact: Assignment) -> tuple[Screen, float]:
         """The screen with the least reach that is good enough on the sample, and its cost per row."""
         aim = (1 + TARGET) * float(exact.squared_distances(screen.frame).sum(dtype=np.float64))
-        for reach in REACHES:
-            tried = screen.with_reach(reach)
+        low, high, cost = 0, len(REACHES) - 1, np.inf
+        while low <= high:  # bisection: the farther the reach, the better the labels
+            middle = (low + high) // 2
+            tried = screen.with_reach(REACHES[middle])
             found = self._assigned(tried, rows)
             if float(found.squared_distances(screen.frame).sum(dtype=np.float64)) <= aim:
-                work = _SETTLE * found.n_settled * rows.shape[1] + _LIST * found.n_listed
-                return tried, screen.macs + work / len(rows)
-        return tried, np.inf
+                work = (_SETTLE + _SETTLE_ENTRY * rows.shape[1]) * found.n_settled + _LIST * found.n_listed
+                screen, cost, high = tried, screen.macs + work / len(rows), middle - 1
+            else:
+                low = middle + 1
+        return screen, cost
 
     def _assigned(self, screen: Screen, rows: NDArray[np.float64]) -> Assignment:
         found = Assignment.empty(len(rows), screen.dtype)
