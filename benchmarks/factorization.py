@@ -18,7 +18,7 @@ from rich.table import Table
 from benchmarks import peers
 from benchmarks.data import centroids, rows
 from benchmarks.harness import RESULTS, machine, save
-from quickmeans.transform import factorize, palm4msa, sparse_als
+from quickmeans.transform import factorize, hierarchical_palm4msa, palm4msa, sparse_als
 
 CASES = {
     "mnist": {30: (1900, 4700, 9400), 256: (5600, 11200, 16600, 25000), 1024: (20000, 35000, 70000)},
@@ -88,6 +88,8 @@ class Case:
         key = self.name, len(self.U)
         if key in PALM:
             Q, k, sweeps = PALM[key]
+            found, seconds = timed(lambda: hierarchical_palm4msa(self.U, Q, k, weights=self.n), 1)
+            self.record("hierarchical", found.product.macs, found.history[-1], seconds, n_factors=Q, sparsity_level=k)
             found, seconds = timed(lambda: palm4msa(self.U, Q, k, weights=self.n, max_iter=sweeps), 1)
             details = {"n_factors": Q, "sparsity_level": k, "sweeps": found.n_iter}
             self.record("palm4MSA", found.product.macs, found.history[-1], seconds, **details)

@@ -12,6 +12,7 @@ STYLES = {  # marker, colour; lines join what can be had at every budget
     "thresholded U": ("^-", "#4d4d4d"),
     "coefficients over DCT": ("D-", "#7fbf7b"),
     "palm4MSA": ("P", "#762a83"),
+    "hierarchical": ("h", "#c51b7d"),
     "pyfaust palm4msa": ("X", "#9970ab"),
     "pyfaust hierarchical": ("v", "#e08214"),
     "pyfaust fdb": ("*", "#35978f"),

@@ -216,3 +216,8 @@ def test_no_compression_is_exact(rng):
     U = rng.standard_normal((30, 32))
     for method in ("auto", "als", "threshold"):
         assert factorize(U, method, 1).relative_error == 0
+
+
+def test_a_budget_that_few_atoms_fill_by_more_than_half(rng):
+    U = rng.standard_normal((200, 12)) @ rng.standard_normal((12, 120)) + 0.05 * rng.standard_normal((200, 120))
+    assert sparse_als(U, 12).product.macs <= 2000

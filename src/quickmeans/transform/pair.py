@@ -67,11 +67,13 @@ class Pair:
     # ---- supports -------------------------------------------------------------------------------------------------
 
     def cut(self, price_C: Array, price_W: Array) -> None:
-        """Take away at one go what exceeds the budget, by the given prices."""
-        self.price_C = np.where(self.support_C > 0, price_C, np.inf)
-        self.price_W = np.where(self.support_W > 0, price_W, np.inf)
-        limits = self._limits(0.0)
-        if limits is not None:
+        """Take away what exceeds the budget, by the given prices; again if that leaves fewer, and so denser, atoms."""
+        while True:
+            self.price_C = np.where(self.support_C > 0, price_C, np.inf)
+            self.price_W = np.where(self.support_W > 0, price_W, np.inf)
+            limits = self._limits(0.0)
+            if limits is None:
+                return
             self.support_C[self.price_C <= limits[0]] = 0
             self.support_W[self.price_W <= limits[1]] = 0
             self._rescue()
