@@ -177,7 +177,7 @@ void Product<T>::complete(Job<T>& job, double growth) const {
     job.n_factors = std::int64_t(views_.size());
     const double most = double(std::numeric_limits<T>::max());
     const double limit = (most / 4 - job.largest_offset) / std::max(growth_, growth);
-    job.limit = T(std::max(0.0, std::min(most, limit)));
+    job.limit = limit > 0 ? T(std::min(most, limit)) : T(0);  // and 0 if it is no number
 }
 
 template <class T>
@@ -195,6 +195,8 @@ template <class T>
 std::int64_t Product<T>::settle(SettleJob<T> job, double growth, int n_threads,
                                 const std::function<void()>& poll) const {
     complete(job.screen, growth);
+    const double most = double(std::numeric_limits<T>::max());
+    job.screen.limit = std::min(job.screen.limit, T(std::sqrt(most / 16 / double(job.rows.n_columns))));  // for the norms
     const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
         return kernels_->settle_tile(job, rows, lanes, w);
     };

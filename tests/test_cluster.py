@@ -203,8 +203,48 @@ def test_spherical_is_kmeans_of_directions(mixture, rng, K, kind):
             np.testing.assert_allclose(model.cluster_centers_[k], total / np.linalg.norm(total), atol=0.05)
     with pytest.raises(ValueError, match="has no direction"):
         QKMeans(2, spherical=True).fit([[0.0, 0.0], [1.0, 0.0]])
+    for method in (model.predict, model.transform, model.score):
+        with pytest.raises(ValueError, match="Row 1 of X is zero"):
+            method(unit[:2] * [[1.0], [0.0]])
     with pytest.raises(ValueError, match="needs a shortlist"):
         QKMeans(2, spherical=True, shortlist=0).fit(unit)
+
+
+def test_many_sparse_rows(rng):
+    X = sp.random_array((9000, 30), density=0.2, rng=rng, format="csr", dtype=np.float64)
+    init = X[:12].toarray()
+    sparse, dense = QKMeans(12, init=init).fit(X), QKMeans(12, init=init).fit(X.toarray())
+    np.testing.assert_array_equal(sparse.labels_, dense.labels_)
+    np.testing.assert_array_equal(sparse.predict(X), sparse.labels_)
+
+
+def test_exact_predictions_with_a_shortlist_of_given_length(mixture):
+    X = mixture(1000, 60)
+    model = QKMeans(150, shortlist=1, compression=10, random_state=0, max_iter=5).fit(X)
+    exact = reference.distances(X, model.cluster_centers_).argmin(axis=1)
+    np.testing.assert_array_equal(model.predict(X, exact=True), exact)
+
+
+def test_a_large_mean_costs_no_accuracy(mixture):
+    X = (mixture(2000, 30, dtype=np.float64) + 1e5).astype(np.float32)
+    init = X[:40]
+    model = QKMeans(40, init=init, max_iter=10).fit(X)
+    centred = QKMeans(40, init=init.astype(float) - 1e5, max_iter=10).fit(X.astype(float) - 1e5)
+    np.testing.assert_array_equal(model.labels_, centred.labels_)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_small_clusters_far_apart(rng):
+    X = np.repeat([[0.0, 0.0], [1e6, 1e6]], 50, axis=0) + 1e-4 * rng.standard_normal((100, 2))
+    model = QKMeans(2, random_state=0).fit(X)
+    direct = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
+    np.testing.assert_allclose(model.inertia_, direct, rtol=1e-6)
+
+
+def test_foreign_byte_order(mixture):
+    X = mixture(300, 6)
+    model = QKMeans(5, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X.astype(">f4")), model.labels_)
 
 
 # ---- awkward data ---------------------------------------------------------------------------------------------------
@@ -249,6 +289,29 @@ def test_huge_and_tiny_numbers(rng, scale):
     np.testing.assert_array_equal(model.predict(scaled), model.labels_)
 
 
+@pytest.mark.parametrize("K", [4, 200])
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_rows_too_large_to_compare_are_refused(mixture, K, n):
+    model = QKMeans(K, random_state=0, max_iter=3).fit(mixture(1000, 60))
+    with pytest.raises(ValueError, match="too large for float32"):
+        model.predict(np.full((n, 60), 1e20, np.float32))
+
+
+@pytest.mark.parametrize("shortlist", ["auto", 1])
+def test_squares_that_overflow_are_refused(rng, shortlist):
+    X = rng.standard_normal((50, 3))
+    with pytest.raises(ValueError, match="overflow float64; scale X"):
+        QKMeans(2, shortlist=shortlist).fit(X * 1e160)
+    with pytest.raises(ValueError, match="numbers in init overflow"):
+        QKMeans(2, shortlist=shortlist, init=np.full((2, 3), 1e300)).fit(X)
+
+
+def test_empty_clusters_among_many_equal_rows(rng):
+    X = np.concatenate([np.zeros((5000, 2)), rng.normal(10, 1, (500, 2))])
+    model = QKMeans(3, init=[[0, 0], [0, 0], [10, 10]]).fit(X)
+    assert len(np.unique(model.labels_)) == 3
+
+
 @pytest.mark.parametrize(
     ("options", "X", "message"),
     [
@@ -266,6 +329,8 @@ def test_huge_and_tiny_numbers(rng, scale):
         ({"tol": -1}, None, "tol must be"),
         ({"max_iter": 0}, None, "max_iter must be"),
         ({"n_init": 0}, None, "n_init must be"),
+        ({"n_factors": 0}, None, "n_factors must be"),
+        ({"sparsity_level": "few"}, None, "sparsity_level must be"),
         ({}, np.array([[1.0, np.nan]] * 20), "contains NaN"),
         ({}, np.array([[1.0, np.inf]] * 20), "contains infinity"),
     ],

@@ -296,6 +296,17 @@ def test_screener_meets_its_target(rng, compression):
     assert found.n_settled < 20 * len(X)
 
 
+def test_screens_and_projected_rows_share_a_basis(rng):
+    X = rng.standard_normal((1500, 300)).astype(np.float32)
+    points = Points(X, None, 1)
+    screener = Screener(points, rng)
+    centers = random_rows(points, 400, rng)
+    for _ in range(3):
+        screen = screener(centers)
+        if screen.projected is not None:
+            np.testing.assert_allclose(screen.projected, X @ screen.product.factors[1].T, atol=1e-4)
+
+
 def test_screener_is_dense_where_nothing_can_be_saved(rng):
     points = Points(rng.standard_normal((500, 4)), None, 1)
     assert Screener(points, rng)(random_rows(points, 5, rng)).product is None

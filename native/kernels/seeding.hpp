@@ -68,7 +68,7 @@ inline std::int64_t seed(const SeedJob& job, float* closest, float* trial, float
         for (std::int64_t t = 0; t < job.n_trials; ++t) {
             const std::int64_t i = draw(job, closest, sums, job.uniforms[k * job.n_trials + t] * total);
             const double sum = add_center(job, i, closest, trial, trial_sums);
-            if (sum >= lowest) continue;
+            if (t > 0 && !(sum < lowest)) continue;
             lowest = sum;
             job.chosen[k] = i;
             float* f = trial;

@@ -289,6 +289,7 @@ void list_row(const Lists<T>& lists, std::int64_t n_centers, const T* scores) {
     constexpr int W = kWidth<T>;
     T window[W];  // one centre at a time
     Screen<T, 1> sink(lists, window);
+    for (int lane = 1; lane < W; ++lane) sink.bar[0][lane] = T(__builtin_nan(""));  // nothing reaches that
     Vec<T> second = splat(-T(__builtin_inf()));
     for (std::int64_t base = 0; base < n_centers; base += kWindowRows) {
         const std::int64_t end = base + kWindowRows < n_centers ? base + kWindowRows : n_centers;
@@ -298,7 +299,6 @@ void list_row(const Lists<T>& lists, std::int64_t n_centers, const T* scores) {
                 QM_IN_REGISTER(v);
                 sink.first = k;
                 sink.take(k, &v);
-                for (int lane = 1; lane < W; ++lane) sink.bar[0][lane] = T(__builtin_inf());
                 if (pass) sink.list(lists, 1, &second);
             }
     }

@@ -18,11 +18,12 @@ from quickmeans.lloyd.distances import distances
 from quickmeans.lloyd.factor import factor_by
 from quickmeans.lloyd.init import kmeans_plusplus, random_rows, sample_size
 from quickmeans.lloyd.loop import Clustering, lloyd
-from quickmeans.lloyd.points import Points
+from quickmeans.lloyd.points import NO_DIRECTION, Points
 from quickmeans.lloyd.quick import quick_means
 from quickmeans.lloyd.screening import Screener
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
 from quickmeans.threads import resolve_threads, with_one_blas_thread
+from quickmeans.transform.checks import readable
 
 _SAMPLE_ITERATIONS = 5  # on the sample that the start is taken from
 _SOLVERS = ("als", "palm4msa", "hierarchical")
@@ -210,6 +211,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         sample = Points(rows, weights, points.n_threads, spherical=points.frame.spherical)
         centers = draw(sample, self.n_clusters, rng)
         run = lloyd(sample, centers, self._screener(sample, rng), max_iter=_SAMPLE_ITERATIONS, tol=0.0)
+        if run.interrupted:
+            raise KeyboardInterrupt
         return np.asarray(run.centers + sample.frame.mean - points.frame.mean, np.float64)
 
     def _given_start(self, points: Points, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -220,6 +223,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         centers = check_array(init, dtype=np.float64, ensure_all_finite=True, input_name="init")
         if centers.shape != shape:
             raise ValueError(f"init must have shape {shape}, one row per cluster, got {centers.shape}.")
+        if not np.isfinite(np.einsum("kd,kd->", centers, centers)):
+            raise ValueError("The squares of the numbers in init overflow float64; scale X and init.")
         if points.frame.spherical and not np.linalg.norm(centers, axis=1).all():
             raise ValueError("init has a zero row, which has no direction.")
         return points.frame.centred(centers)
@@ -231,11 +236,10 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _keep(self, points: Points, run: Clustering) -> None:
         """The fitted attributes."""
-        dtype = np.float32 if points.X.dtype == np.float32 else np.float64
         self.mean_ = points.frame.mean
         self.product_ = run.screen.product
         self.reach_ = run.screen.reach
-        self.cluster_centers_ = (run.centers + points.frame.mean).astype(dtype)
+        self.cluster_centers_ = (run.centers + points.frame.mean).astype(points.result_dtype)
         self.labels_ = run.found.labels
         self.inertia_ = run.objective
         self.objective_history_ = np.array(run.history)
@@ -244,7 +248,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self._n_features_out = self.n_clusters
         self._frame = points.frame
         self._fitted_shortlist = self.shortlist
-        self._make_screen()
+        self._screen: Screen | ProductRows = run.screen
         n_found = len(np.unique(run.found.labels))
         if n_found < self.n_clusters:
             reason = (
@@ -300,11 +304,12 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         X = self._check_rows(X, reset=False)
         found = Assignment.empty(X.shape[0], screen.dtype)
         screen.assign(X, found, resolve_threads(self.n_threads), settle_all=settle_all)
+        if self._frame.spherical and (found.norms <= 0).any():
+            raise ValueError(NO_DIRECTION.format(int(np.argmax(found.norms <= 0))))
         return X, found
 
     def _make_screen(self) -> None:
         """What `predict` computes with; it follows from the fitted attributes."""
-        self._screen: Screen | ProductRows
         centers = self.cluster_centers_.astype(np.float64) - self.mean_
         shortlist = 0 if self._fitted_shortlist == "auto" else min(int(self._fitted_shortlist), len(centers))
         if self.product_ is not None and self._fitted_shortlist == 0:
@@ -319,7 +324,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=finite or sp.issparse(X)
         )
-        return X.astype(np.float64) if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8 else X
+        if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
+            X = X.astype(np.float64)
+        return X if sp.issparse(X) else readable(X)
 
     def _check_parameters(self) -> None:
         _check_whole("n_clusters", self.n_clusters, 1)
@@ -336,6 +343,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             raise ValueError(f"init must be 'k-means++', 'random', an array or a callable, got {self.init!r}.")
         if self.compression != "auto" and not (_is_number(self.compression) and float(self.compression) >= 1):
             raise ValueError(f"compression must be a number not below 1, or 'auto', got {self.compression!r}.")
+        _check_whole("sparsity_level", self.sparsity_level, 1)
+        if self.n_factors != "auto":
+            _check_whole("n_factors", self.n_factors, 1, " or 'auto'")
         if not _is_number(self.tol) or not 0 <= self.tol < np.inf:
             raise ValueError(f"tol must be a finite number not below 0, got {self.tol!r}.")
 

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import ParamSpec, TypeVar
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -63,7 +64,31 @@ def with_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _controller().limit(limits=1, user_api="blas"):
+        _OneBlasThread.enter()
+        try:
             return function(*args, **kwargs)
+        finally:
+            _OneBlasThread.leave()
 
     return limited
+
+
+class _OneBlasThread:
+    """BLAS has one limit for the process: the first to ask sets it, the last to leave sets it back."""
+
+    lock, count = Lock(), 0
+    limiter: Any = None
+
+    @classmethod
+    def enter(cls) -> None:
+        with cls.lock:
+            if cls.count == 0:
+                cls.limiter = _controller().limit(limits=1, user_api="blas")
+            cls.count += 1
+
+    @classmethod
+    def leave(cls) -> None:
+        with cls.lock:
+            cls.count -= 1
+            if cls.count == 0:
+                cls.limiter.restore_original_limits()

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.lloyd.points import Frame, Rows, row_blocks, squared_norms
+from quickmeans.lloyd.points import Frame, Rows, row_blocks, rows_at_a_time, squared_norms
 from quickmeans.transform import SparseProduct
 
 CERTAIN = 1.0
-_NORM_ROWS = 1024
 
 
 @dataclass
@@ -95,6 +94,7 @@ class Screen:
         shortlist: int,
     ) -> None:
         self.frame, self.dtype, self.reach, self.shortlist = frame, frame.dtype, reach, shortlist
+        self.projected: NDArray[Any] | None = None  # all rows of X in the basis, if a Screener has made them
         self.centers, self.mean = centers.astype(frame.dtype), frame.mean.astype(frame.dtype)
         self._squares = squared_norms(centers)
         self._exact_offset = frame.offset(centers, self._squares)
@@ -121,8 +121,10 @@ class Screen:
         return other
 
     def certain(self) -> "Screen":
-        """The same screen with a bound that always holds."""
-        return self.with_reach(CERTAIN)
+        """The same screen with a bound that always holds, and as many candidates as it lets through."""
+        other = self.with_reach(CERTAIN)
+        other.shortlist = 0
+        return other
 
     def _set_reach(self, reach: float) -> None:
         """Set the reach; for certainty with the offset that |<x - m, v_k> - |c_k|^2 / 2 - t_k| <= |x - m| e_k needs."""
@@ -149,14 +151,15 @@ class Screen:
         kernel = self._kernel if projected is None else self._narrow_kernel
         found.n_listed = found.n_settled = 0
         for part, rows in row_blocks(X):
+            some = None if index is None else _within(index, part)
             bad, listed, settled = kernel.settle(
-                rows, projected, index, self._offset.astype(self.dtype), self.mean, self.centers,
+                rows, projected, some, self._offset.astype(self.dtype), self.mean, self.centers,
                 self._exact_offset.astype(self.dtype), self._slack, self.reach, self.shortlist, settle_all,
                 found.norms_known, found.norms[part], found.labels[part], found.best[part], found.second[part],
                 self._largest_offset, self._growth, n_threads,
             )  # fmt: skip
             if bad >= 0:
-                where = part.start + (bad if index is None else int(index[bad]))
+                where = part.start + (bad if some is None else int(some[bad]))
                 raise ValueError(
                     f"Input X contains NaN, infinity or a value too large for {self.dtype} in the rows from {where} on."
                 )
@@ -169,6 +172,12 @@ class Screen:
         """The first factor alone, for rows that are projected already."""
         assert self.product is not None
         return SparseProduct([self.product.factors[0]])._kernel(self.dtype)
+
+
+def _within(index: NDArray[np.int64], part: slice) -> NDArray[np.int64]:
+    """Those of an ascending index that fall into a block, counted from its beginning."""
+    begin, end = np.searchsorted(index, (part.start, part.stop))
+    return index[begin:end] - part.start
 
 
 class ProductRows:
@@ -194,8 +203,9 @@ class ProductRows:
 def fill_norms(X: Rows, frame: Frame, found: Assignment) -> None:
     """|x - m|^2 of all rows, if they are not known."""
     for part, rows in () if found.norms_known else row_blocks(X):
-        for begin in range(0, len(rows), _NORM_ROWS):
-            Y = rows[begin : begin + _NORM_ROWS].astype(np.float64) - frame.mean
+        step = rows_at_a_time(X.shape[1])
+        for begin in range(0, len(rows), step):
+            Y = rows[begin : begin + step].astype(np.float64) - frame.mean
             first = part.start + begin
             found.norms[first : first + len(Y)] = np.einsum("id,id->i", Y, Y)
     found.norms_known = True

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.lloyd.points import Frame, Rows, row_blocks
+from quickmeans.lloyd.points import Frame, Rows, row_blocks, squared_norms
 
 _ROWS = 1024
 _CLOSE = 1e-8  # below this share of the squared norms, a squared distance is computed anew from the difference
@@ -20,8 +20,8 @@ def distances(X: Rows, centers: NDArray[np.float64], frame: Frame, dtype: Any) -
             Y = frame.centred(rows[begin : begin + _ROWS].astype(np.float64))
             sizes = np.einsum("id,id->i", Y, Y)[:, None] + norms
             squares = sizes - 2 * (Y @ centers.T)
-            for i, k in np.argwhere(squares <= _CLOSE * sizes):
-                squares[i, k] = ((Y[i] - centers[k]) ** 2).sum()
+            for near in np.array_split(np.argwhere(squares <= _CLOSE * sizes), _ROWS):
+                squares[near[:, 0], near[:, 1]] = squared_norms(Y[near[:, 0]] - centers[near[:, 1]])
             first = part.start + begin
             out[first : first + len(Y)] = np.sqrt(squares, out=squares)
     return out

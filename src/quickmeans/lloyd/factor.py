@@ -9,6 +9,7 @@ from quickmeans.lloyd.quick import Factor
 from quickmeans.transform import SparseProduct, hierarchical_palm4msa, palm4msa, sparse_als
 
 _COMPRESSION = 10.0
+_EXCHANGES = 3  # rounds of sparse ALS in every iteration after the first
 _SWEEPS = 300  # of palm4MSA in every iteration
 
 
@@ -38,7 +39,7 @@ def _by_als(U: NDArray[Any], n: NDArray[np.float64], previous: SparseProduct | N
     if K * D / rate < K + 1:  # less than one number per row: dense
         return SparseProduct([U])
     if previous is not None and len(previous.factors) == 2:
-        return sparse_als(U, rate, weights=n, init=previous, max_iter=1).product
+        return sparse_als(U, rate, weights=n, init=previous, max_iter=_EXCHANGES).product
     return sparse_als(U, rate, weights=n).product
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import _native
-from quickmeans.lloyd.points import Points, take_rows
+from quickmeans.lloyd.points import Points, rows_at_a_time, squared_norms, take_rows
 from quickmeans.lloyd.screening import leading_directions
 from quickmeans.threads import instruction_set
 
@@ -28,29 +28,36 @@ def kmeans_plusplus(points: Points, n_clusters: int, rng: np.random.Generator) -
     Distances are those in the leading directions of a sample, plus what the two rows have outside of them.
     """
     rows, weights = candidates(points, sample_size(points, n_clusters), rng)
-    Y = points.take(rows)
-    unit = max(float(np.abs(Y).max()), np.finfo(float).tiny)  # so that squares neither overflow nor vanish
-    basis = _directions(Y / unit, rng)
-    projected = Y @ basis / unit
-    rest = np.maximum(np.einsum("ij,ij->i", Y / unit, Y / unit) - np.einsum("ij,ij->i", projected, projected), 0)
+    projected, rest = _projected(points, rows, rng)
     chosen = np.zeros(n_clusters, np.int64)
     found = _native.seed(
-        np.ascontiguousarray(projected.T, np.float32),
-        rest.astype(np.float32),
+        projected,
+        rest,
         weights,
-        int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum())),
+        min(int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum())), len(rows) - 1),
         rng.random((n_clusters, _TRIALS)),
         chosen,
         instruction_set(),
     )
-    return _filled(Y[chosen[:found]], n_clusters)
+    return _filled(points.take(rows[chosen[:found]]), n_clusters)
 
 
-def _directions(Y: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """The leading directions of some of the rows."""
-    some = Y[:: max(1, len(Y) // 2048)]
-    start = rng.standard_normal((Y.shape[1], _COLUMNS + 8))[:, : min(some.shape)]
-    return leading_directions(some, leading_directions(some, start))[:, :_COLUMNS]
+def _projected(
+    points: Points, rows: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The rows in some leading directions, one direction after the other, and their squared distances from these."""
+    step = rows_at_a_time(points.X.shape[1])
+    some = points.take(rows[np.linspace(0, len(rows) - 1, min(len(rows), step)).astype(np.int64)])
+    unit = (points.scatter / points.total) ** 0.5 or 1.0  # so that squares neither overflow nor vanish
+    start = rng.standard_normal((some.shape[1], _COLUMNS + 8))[:, : min(some.shape)]
+    basis = leading_directions(some / unit, leading_directions(some / unit, start))[:, :_COLUMNS]
+    projected, rest = np.empty((basis.shape[1], len(rows)), np.float32), np.empty(len(rows), np.float32)
+    for begin in range(0, len(rows), step):
+        Y = points.take(rows[begin : begin + step]) / unit
+        Z = Y @ basis
+        projected[:, begin : begin + step] = Z.T
+        rest[begin : begin + step] = np.maximum(squared_norms(Y) - squared_norms(Z), 0)
+    return projected, rest
 
 
 def _filled(centers: NDArray[np.float64], n_clusters: int) -> NDArray[np.float64]:

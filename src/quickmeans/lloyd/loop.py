@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.lloyd.assign import Assignment, ProductRows, Screen
-from quickmeans.lloyd.points import Frame, Points
+from quickmeans.lloyd.points import Frame, Points, rows_at_a_time, squared_norms
 from quickmeans.lloyd.screening import Screener
 from quickmeans.lloyd.update import ClusterSums
 
 Observer = Callable[[int, float], object]
+_CANCELLED = 1e-8  # below this share of the scatter the objective is computed directly
+_POOL_ENTRIES = 1 << 22  # of the rows that are considered for empty clusters
 
 
 @dataclass
@@ -57,8 +59,11 @@ def lloyd(
     with stopping_at_interrupt(run):
         _iterate(points, sums, run, screen, screener, max_iter, tol, observe)
     assert isinstance(run.screen, Screen)
-    run.screen = screener.last(run.screen, run.centers)
-    run.screen.assign(points.X, found, points.n_threads, projected=screener.projected, settle_all=False)
+    run.centers = points.rounded(run.centers)
+    last = screener.last(run.screen, run.centers)
+    run.screen = last
+    last.assign(points.X, found, points.n_threads, projected=last.projected, settle_all=False)
+    last.projected = None  # the screen outlives the rows
     finish(run, sums)
     return run
 
@@ -69,6 +74,19 @@ def finish(run: Clustering, sums: ClusterSums) -> None:
         sums = ClusterSums(sums.points, len(run.centers))
     sums.follow(run.found.labels)
     run.objective = sums.objective(run.centers)
+    if run.objective < _CANCELLED * sums.points.scatter:
+        run.objective = direct_objective(sums.points, run.centers, run.found.labels)
+
+
+def direct_objective(points: Points, centers: NDArray[np.float64], labels: NDArray[np.int32]) -> float:
+    """The objective from the differences themselves, where little is left of the scatter."""
+    total = 0.0
+    step = rows_at_a_time(centers.shape[1])
+    for begin in range(0, len(points), step):
+        part = slice(begin, begin + step)
+        squares = squared_norms(points.take(np.arange(len(points))[part]) - centers[labels[part]])
+        total += float(squares.sum() if points.weights is None else squares @ points.weights[part])
+    return total
 
 
 def _iterate(
@@ -85,7 +103,7 @@ def _iterate(
     bounds = Bounds(found, points.frame)
     index: NDArray[np.int64] | None = None
     for _ in range(max_iter):
-        screen.assign(points.X, found, points.n_threads, index, projected=screener.projected, settle_all=False)
+        screen.assign(points.X, found, points.n_threads, index, projected=screen.projected, settle_all=False)
         bounds.renew(index)
         bounds.lower[refill(points, found, len(run.centers))] = 0
         changed = sums.follow(found.labels)
@@ -151,8 +169,10 @@ def refill(points: Points, found: Assignment, n_clusters: int) -> list[int]:
     distances = found.squared_distances(points.frame)
     if points.weights is not None:
         distances[points.weights <= 0] = 0
-    pool = _farthest(distances, max(1024, 20 * len(empty)))
+    most = max(256, _POOL_ENTRIES // points.X.shape[1])
+    pool = _farthest(distances, min(most, max(1024, 20 * len(empty))))
     rows, distances = points.take(pool), distances[pool].astype(np.float64)
+    norms = squared_norms(rows)
     moved: list[int] = []
     while len(moved) < len(empty):
         distances[sizes[found.labels[pool]] < 2] = 0
@@ -163,7 +183,9 @@ def refill(points: Points, found: Assignment, n_clusters: int) -> list[int]:
         found.labels[pool[i]] = empty[len(moved)]
         sizes[empty[len(moved)]] = 1
         moved.append(int(pool[i]))
-        distances = np.minimum(distances, ((rows - rows[i]) ** 2).sum(axis=1))
+        size = norms + norms[i]
+        apart = size - 2 * (rows @ rows[i])
+        distances = np.minimum(distances, np.where(apart > 1e-12 * size, apart, 0))
     return moved
 
 
@@ -171,5 +193,6 @@ def _farthest(distances: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """The positions of the largest, in order; of equals, the first."""
     if count < len(distances):
         least = np.partition(distances, len(distances) - count)[len(distances) - count]
-        return np.flatnonzero(distances >= least)[: 2 * count]
+        larger = np.flatnonzero(distances > least)
+        return np.sort(np.concatenate([larger, np.flatnonzero(distances == least)[: count - len(larger)]]))
     return np.arange(len(distances))

@@ -24,10 +24,17 @@ from quickmeans import _native
 from quickmeans.threads import instruction_set
 from quickmeans.transform.checks import first_bad_position, readable
 
-_BLOCK_ROWS = 4096  # rows of a sparse matrix that are made dense at a time
+_BLOCK_ENTRIES = 1 << 22  # of rows that are made dense, or float64, at a time
 _MOMENT_ROWS = 1024  # rows whose moments are summed by one thread
 
+NO_DIRECTION = "Row {} of X is zero and has no direction; spherical k-means cannot place it."
+
 Rows = Any  # a 2-D array, or a scipy.sparse matrix in CSR form
+
+
+def rows_at_a_time(n_columns: int) -> int:
+    """How many rows make a block."""
+    return int(np.clip(_BLOCK_ENTRIES // n_columns, 16, 4096))
 
 
 def row_blocks(X: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -35,8 +42,9 @@ def row_blocks(X: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
     if not sp.issparse(X):
         yield slice(0, X.shape[0]), X
         return
-    for begin in range(0, X.shape[0], _BLOCK_ROWS):
-        part = slice(begin, min(begin + _BLOCK_ROWS, X.shape[0]))
+    step = rows_at_a_time(X.shape[1])
+    for begin in range(0, X.shape[0], step):
+        part = slice(begin, min(begin + step, X.shape[0]))
         yield part, X[part].toarray()
 
 
@@ -75,7 +83,10 @@ class Frame:
     def centred(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """x - m, or x / |x|."""
         if self.spherical:
-            return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float64)
+            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+            if not lengths.all():
+                raise ValueError(NO_DIRECTION.format(int(np.flatnonzero(lengths == 0)[0])))
+            return np.asarray(rows / lengths, np.float64)
         return np.asarray(rows - self.mean, np.float64)
 
 
@@ -107,7 +118,10 @@ class Points:
         dtype = self._working_dtype(mean)
         self.pulls = weights
         if spherical:
-            self.pulls = (1.0 if weights is None else weights) / self._lengths()
+            lengths = self._lengths()
+            if lengths.min() < 1e-15:  # its square would be nothing in float32
+                dtype = np.dtype(np.float64)
+            self.pulls = (1.0 if weights is None else weights) / lengths
             mean = np.zeros_like(mean)
         self.frame = Frame(mean, dtype, spherical)
 
@@ -119,6 +133,15 @@ class Points:
         """The weighted sum of squared distances from the mean (from zero, if only directions count)."""
         return self.total if self.frame.spherical else float(self.variances.sum() * self.total)
 
+    @property
+    def result_dtype(self) -> np.dtype[Any]:
+        """What centroids are returned in: float32 for float32, else float64."""
+        return np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
+
+    def rounded(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centroids about the mean as they will be once they are returned."""
+        return (centers + self.frame.mean).astype(self.result_dtype).astype(np.float64) - self.frame.mean
+
     def take(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
         """Some rows, about the mean."""
         return self.frame.centred(take_rows(self.X, index))
@@ -126,12 +149,13 @@ class Points:
     def _lengths(self) -> NDArray[np.float64]:
         lengths = np.empty(len(self))
         for part, rows in row_blocks(self.X):
-            for begin in range(0, len(rows), _BLOCK_ROWS):
-                block = rows[begin : begin + _BLOCK_ROWS].astype(np.float64)
+            step = rows_at_a_time(rows.shape[1])
+            for begin in range(0, len(rows), step):
+                block = rows[begin : begin + step].astype(np.float64)
                 lengths[part.start + begin : part.start + begin + len(block)] = np.linalg.norm(block, axis=1)
         zero = np.flatnonzero(lengths == 0)
         if len(zero):
-            raise ValueError(f"Row {zero[0]} of X is zero and has no direction; spherical k-means cannot place it.")
+            raise ValueError(NO_DIRECTION.format(zero[0]))
         return lengths
 
     def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -145,23 +169,24 @@ class Points:
             _native.moments(rows, weights, shift, block_sums, block_squares, self.n_threads, instruction_set())
             sums += block_sums.sum(axis=0)
             squares += block_squares.sum(axis=0)
-        if not np.isfinite(sums).all():
+        if not np.isfinite(sums).all() or not np.isfinite(squares.sum()):
             self._refuse()
         offset = sums / self.total
         return shift + offset, np.maximum(squares / self.total - offset**2, 0)
 
     def _refuse(self) -> None:
         for part, rows in row_blocks(self.X):
-            for begin in range(0, len(rows), _BLOCK_ROWS):
-                bad = first_bad_position(rows[begin : begin + _BLOCK_ROWS])
+            step = rows_at_a_time(rows.shape[1])
+            for begin in range(0, len(rows), step):
+                bad = first_bad_position(rows[begin : begin + step])
                 if bad is not None:
                     i, j = part.start + begin + bad[0], bad[1]
                     kind = "NaN" if np.isnan(rows[begin + bad[0], j]) else "infinity"
                     raise ValueError(f"Input X contains {kind} (row {i}, column {j}); every entry must be finite.")
-        raise ValueError("Sums of the rows of X overflow float64; scale X.")
+        raise ValueError("Squares of the numbers in X overflow float64; scale X.")
 
     def _working_dtype(self, mean: NDArray[np.float64]) -> np.dtype[Any]:
-        dtype, size = self.X.dtype, self.variances.sum() ** 0.5 + np.abs(mean).max()
+        dtype, spread, offset = self.X.dtype, float(self.variances.sum()) ** 0.5, float(np.linalg.norm(mean))
         exact = dtype == np.float32 or dtype.itemsize <= 2
-        ordinary = size == 0 or 1e-12 < size < 1e12
+        ordinary = spread + offset == 0 or (1e-12 < spread + offset < 1e12 and offset <= 1e3 * spread)
         return np.dtype(np.float32 if exact and ordinary else np.float64)

@@ -13,13 +13,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.lloyd.assign import CERTAIN, Assignment, Screen
-from quickmeans.lloyd.points import Points, take_rows
+from quickmeans.lloyd.points import Points
 from quickmeans.transform import SparseProduct, sparse_als
 
 TARGET = 4e-4  # how much larger the objective may be than with exact assignment, on the sample
 REACHES = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
-_SAMPLE = 8192
+_SAMPLE = 8192  # rows, at most
+_SAMPLE_ENTRIES = 1 << 22
 _ROOM = 64 << 20  # bytes that projected rows may take
 _SAMPLE_MACS = 1 << 30  # an exact assignment of the sample costs no more than this: with many centroids it is smaller
 # In multiply-adds of a dense product: settling a candidate, every entry of its row, putting it on the list.
@@ -37,8 +38,9 @@ class Screener:
         self, points: Points, rng: np.random.Generator, *, shortlist: int = 0, compression: float | None = None
     ) -> None:
         self.points, self.rng, self.shortlist, self.compression = points, rng, shortlist, compression
-        index = rng.choice(len(points), min(_SAMPLE, len(points)), replace=False)
-        self.sample = take_rows(points.X, index).astype(points.frame.dtype)
+        most = max(256, min(_SAMPLE, _SAMPLE_ENTRIES // points.X.shape[1]))
+        rows = points.X[rng.choice(len(points), min(most, len(points)), replace=False)]
+        self.sample = np.asarray(rows.toarray() if sp.issparse(rows) else rows, points.frame.dtype)
         self.basis: NDArray[Any] | None = None
         self.basis_of: NDArray[np.float64] | None = None
         self.rank, self.reach, self.n_calls = 0, CERTAIN, 0
@@ -51,22 +53,28 @@ class Screener:
             screen = self._choose(centers)
             if self.n_calls == 2:
                 self._project()
+                screen.projected = self.projected
             return screen
         if self.rank == 0:
             return self._dense(centers)
-        return self._low_rank(centers, self.rank).with_reach(self.reach)
+        screen = self._low_rank(centers, self.rank).with_reach(self.reach)
+        screen.projected = self.projected
+        return screen
 
     def last(self, screen: Screen, centers: NDArray[np.float64]) -> Screen:
         """The screen to keep, for centroids that have come to rest: a sparse product if that was asked for, and a
         reach for these centroids."""
         if self.compression is not None and _is_possible(self.compression, centers):
             product = sparse_als(centers.astype(self.points.frame.dtype), self.compression).product
-            screen = Screen(centers, self.points.frame, product, shortlist=self.shortlist)
-            self.projected = None
-        if screen.product is None:
-            return screen
-        rows = self._sample_for(centers)
-        return self._calibrated(screen, rows, self._assigned(self._dense(centers), rows))[0]
+            result = Screen(centers, self.points.frame, product, shortlist=self.shortlist)
+        else:
+            result = Screen(centers, self.points.frame, screen.product, shortlist=self.shortlist)
+            result.projected = screen.projected
+        if result.product is None:
+            return result
+        rows = self._sample_for(centers, 0.1)
+        result, cost = self._calibrated(result, rows, self._assigned(self._dense(centers), rows))
+        return result if cost < np.inf else result.certain()
 
     def _project(self) -> None:
         """The rows in the basis, if there is room: later passes then read X only where candidates are to be settled."""
@@ -76,8 +84,10 @@ class Screener:
             basis = SparseProduct([self.basis[:, : self.rank].T.astype(dtype)])
             self.projected = basis.apply(X, n_threads=self.points.n_threads)
 
-    def _sample_for(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.sample[: max(256, _SAMPLE_MACS // centers.size)]
+    def _sample_for(self, centers: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+        """Rows of the sample, as many as go well with the size of the problem: a share of all rows, if not too few."""
+        affordable = min(_SAMPLE_MACS // centers.size, int(share * len(self.points)))
+        return self.sample[: max(512, affordable)]
 
     def _dense(self, centers: NDArray[np.float64]) -> Screen:
         return Screen(centers, self.points.frame, reach=0.0, shortlist=self.shortlist)
@@ -95,16 +105,17 @@ class Screener:
         self.rank, self.reach = 0, 0.0
         if not ranks:
             return best
-        rows = self._sample_for(centers)
-        exact = self._assigned(best, rows)
+        rows = self._sample_for(centers, 0.02)
+        exact, basis = self._assigned(best, rows), self.basis
         for rank in ranks:
             self._prepare_basis(centers, rank)
             screen, cost = self._calibrated(self._low_rank(centers, rank), rows, exact)
             if cost > lowest and self.rank:
                 break
             if cost < lowest:
-                best, lowest = screen, cost
+                best, lowest, basis = screen, cost, self.basis
                 self.rank, self.reach = rank, screen.reach
+        self.basis = basis  # that of the best; a wider one may have been tried after it
         return best
 
     def _prepare_basis(self, centers: NDArray[np.float64], rank: int) -> None:

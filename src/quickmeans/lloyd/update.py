@@ -8,6 +8,7 @@ from quickmeans import _native
 from quickmeans.lloyd.points import Points, row_blocks, squared_norms
 from quickmeans.threads import instruction_set
 
+_CANCELLED = 1e-9  # a cluster that keeps less than this share of its weight is summed anew
 _FEW = 0.3  # with fewer changes than this share of the rows, the sums are corrected and not computed anew
 
 
@@ -28,10 +29,12 @@ class ClusterSums:
     def follow(self, labels: NDArray[np.int32]) -> int:
         """Bring the sums to these labels; returns how many have changed."""
         changed = np.arange(len(labels)) if self._labels is None else np.flatnonzero(self._labels != labels)
-        if self._labels is None or len(changed) > _FEW * len(labels) or sp.issparse(self.points.X):
+        anew = self._labels is None or len(changed) > _FEW * len(labels) or sp.issparse(self.points.X)
+        if not anew and len(changed):
+            assert self._labels is not None
+            anew = not self._correct(changed, self._labels[changed], labels[changed])
+        if anew:
             self._compute(labels)
-        elif len(changed):
-            self._correct(changed, self._labels[changed], labels[changed])
         self._labels = labels.copy()
         return len(changed)
 
@@ -80,16 +83,17 @@ class ClusterSums:
         self.sizes = np.bincount(labels, minlength=len(self.weights))
         self.weights = np.bincount(labels, self.points.weights, len(self.weights)).astype(np.float64)
 
-    def _correct(self, changed: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32]) -> None:
-        """Take the rows away from their old clusters and add them to the new ones."""
+    def _correct(self, changed: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32]) -> bool:
+        """Take rows away from their old clusters and add them to the new ones; False if only rounding may be left."""
         pulls, weights = _some(self.points.pulls, changed), _some(self.points.weights, changed)
         rows, labels = np.concatenate([changed, changed]), np.concatenate([old, new])
         self._add(self.points.X, rows, labels, np.concatenate([-pulls, pulls]))
-        K = len(self.weights)
+        K, before = len(self.weights), self.weights.copy()
         self.sizes += np.bincount(new, minlength=K) - np.bincount(old, minlength=K)
         self.weights += np.bincount(labels, np.concatenate([-weights, weights]), K)
         self.weights[self.sizes == 0] = 0
         self.raw[self.sizes == 0] = 0
+        return bool((self.weights >= _CANCELLED * before)[self.sizes > 0].all())
 
     def _add(
         self,
