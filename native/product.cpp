@@ -196,7 +196,8 @@ std::int64_t Product<T>::settle(SettleJob<T> job, double growth, int n_threads,
                                 const std::function<void()>& poll) const {
     complete(job.screen, growth);
     const double most = double(std::numeric_limits<T>::max());
-    job.screen.limit = std::min(job.screen.limit, T(std::sqrt(most / 16 / double(job.rows.n_columns))));  // for the norms
+    job.screen.limit =
+        std::min(job.screen.limit, T(std::sqrt(most / 16 / double(job.rows.n_columns))));  // for the norms
     const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
         return kernels_->settle_tile(job, rows, lanes, w);
     };

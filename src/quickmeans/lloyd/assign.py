@@ -177,7 +177,7 @@ class Screen:
 def _within(index: NDArray[np.int64], part: slice) -> NDArray[np.int64]:
     """Those of an ascending index that fall into a block, counted from its beginning."""
     begin, end = np.searchsorted(index, (part.start, part.stop))
-    return index[begin:end] - part.start
+    return np.asarray(index[begin:end] - part.start, np.int64)
 
 
 class ProductRows:
