@@ -185,7 +185,7 @@ def curve():
         ).train(X)
         for n in (1, 2, 3, 5, 10, 25):
             calls[f"QKMeans, {n} iterations"] = lambda n=n, X=X, K=K: (
-                QKMeans(K, init="random", n_init=1, max_iter=n, tol=0, random_state=0).fit(X).cluster_centers_
+                QKMeans(K, max_iter=n, tol=0, random_state=0).fit(X).cluster_centers_
             )
         calls, centers = keeping(calls)
         seconds = alternate(calls, rounds=3, most=40)
@@ -231,15 +231,19 @@ def growth():
 
 
 _MEMORY = """
-import resource, sys
-import numpy as np
 from benchmarks.data import rows
 from quickmeans import QKMeans
+
+def resident(kind):
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(kind)).split()[1])
+
 X = rows({name!r})
 QKMeans(4, max_iter=1).fit(X[:100])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+open("/proc/self/clear_refs", "w").write("5")  # the peak begins here
+before = resident("VmRSS")
 QKMeans({K}, init={init!r}, max_iter=10, random_state=0, n_init=1).fit(X)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print(resident("VmHWM") - before)
 """
 
 

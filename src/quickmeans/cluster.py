@@ -62,7 +62,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     tol : float
         Stop when centroids move less than this, squared, in units of the mean variance of the features.
     sample_start : bool
-        Make the first few iterations on a sample of 20 rows per cluster, if there are more than twice as many. Not
+        Make the first few iterations on a sample of 16 rows per cluster, if there are more than twice as many. Not
         done if `init` is an array or a callable.
     spherical : bool
         Compare directions (cosine similarity): minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over centroids of

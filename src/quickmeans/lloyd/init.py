@@ -9,7 +9,7 @@ from quickmeans.lloyd.screening import leading_directions
 from quickmeans.threads import instruction_set
 
 _COLUMNS = 16  # distances between starting points are measured in so many leading directions, plus the rest
-_ROWS_PER_CENTER = 20  # k-means++ and the first iterations look at so many rows per centroid
+_ROWS_PER_CENTER = 16  # k-means++ and the first iterations look at so many rows per centroid
 _TRIALS = 3
 _FEW_ROWS = 2048
 

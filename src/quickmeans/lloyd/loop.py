@@ -14,7 +14,7 @@ from quickmeans.lloyd.update import ClusterSums
 
 Observer = Callable[[int, float], object]
 _CANCELLED = 1e-8  # below this share of the scatter the objective is computed directly
-_POOL_ENTRIES = 1 << 22  # of the rows that are considered for empty clusters
+_POOL_ENTRIES = 1 << 20  # of the rows that are considered for empty clusters
 
 
 @dataclass

@@ -24,7 +24,7 @@ from quickmeans import _native
 from quickmeans.threads import instruction_set
 from quickmeans.transform.checks import first_bad_position, readable
 
-_BLOCK_ENTRIES = 1 << 22  # of rows that are made dense, or float64, at a time
+_BLOCK_ENTRIES = 1 << 20  # of rows that are made dense, or float64, at a time
 _MOMENT_ROWS = 1024  # rows whose moments are summed by one thread
 
 NO_DIRECTION = "Row {} of X is zero and has no direction; spherical k-means cannot place it."

@@ -20,7 +20,7 @@ TARGET = 4e-4  # how much larger the objective may be than with exact assignment
 REACHES = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
 _SAMPLE = 8192  # rows, at most
-_SAMPLE_ENTRIES = 1 << 22
+_SAMPLE_ENTRIES = 1 << 21
 _ROOM = 64 << 20  # bytes that projected rows may take
 _SAMPLE_MACS = 1 << 30  # an exact assignment of the sample costs no more than this: with many centroids it is smaller
 # In multiply-adds of a dense product: settling a candidate, every entry of its row, putting it on the list.
