@@ -58,9 +58,12 @@ def clusters(records):
         for method, colour in COLOURS.items():
             panel.loglog([r["K"] for r in mine], [r["seconds_per_iteration"][method] for r in mine], "o-",
                          color=colour, label=method)  # fmt: skip
-        won = [r["K"] for r in mine if min(r["seconds_per_iteration"], key=r["seconds_per_iteration"].get) == "QKMeans"]
-        if won:
-            panel.axvline(min(won), color="grey", ls=":", label=f"QKMeans fastest from K = {min(won)}")
+        lost = [
+            r["K"] for r in mine if min(r["seconds_per_iteration"], key=r["seconds_per_iteration"].get) != "QKMeans"
+        ]
+        first = next((r["K"] for r in mine if not any(r["K"] <= K for K in lost)), None)
+        if first is not None:
+            panel.axvline(first, color="grey", ls=":", label=f"QKMeans fastest from K = {first} on")
         panel.set(title=f"{name}, D = {mine[0]['D']}", xlabel="K", ylabel="seconds")
         panel.grid(alpha=0.3, which="both")
         panel.legend()

@@ -109,7 +109,7 @@ class Screener:
         exact, basis = self._assigned(best, rows), self.basis
         for rank in ranks:
             self._prepare_basis(centers, rank)
-            screen, cost = self._calibrated(self._low_rank(centers, rank), rows, exact)
+            screen, cost = self._calibrated(self._low_rank(centers, rank), rows, exact, lowest)
             if cost > lowest and self.rank:
                 break
             if cost < lowest:
@@ -129,25 +129,41 @@ class Screener:
                 basis = leading_directions(narrow, start)
             self.basis, self.basis_of = leading_directions(narrow, basis), centers
 
-    def _calibrated(self, screen: Screen, rows: NDArray[np.float64], exact: Assignment) -> tuple[Screen, float]:
-        """The screen with the least reach that is good enough on the sample, and its cost per row."""
-        aim = (1 + TARGET) * float(exact.squared_distances(screen.frame).sum(dtype=np.float64))
-        low, high, cost = 0, len(REACHES) - 1, np.inf
-        while low <= high:  # bisection: the farther the reach, the better the labels
-            middle = (low + high) // 2
-            tried = screen.with_reach(REACHES[middle])
+    def _calibrated(
+        self, screen: Screen, rows: NDArray[np.float64], exact: Assignment, limit: float = np.inf
+    ) -> tuple[Screen, float]:
+        """The screen with about the least reach that is good enough on the sample, and its cost per row.
+
+        An infinite cost if none is good enough, or none for less than the limit.
+        """
+        aim = (1 + TARGET) * _objective(exact, screen)
+        for i in range(1, len(REACHES), 2):
+            tried = screen.with_reach(REACHES[i])
             found = self._assigned(tried, rows)
-            if float(found.squared_distances(screen.frame).sum(dtype=np.float64)) <= aim:
-                work = (_SETTLE + _SETTLE_ENTRY * rows.shape[1]) * found.n_settled + _LIST * found.n_listed
-                screen, cost, high = tried, screen.macs + work / len(rows), middle - 1
-            else:
-                low = middle + 1
-        return screen, cost
+            if _objective(found, screen) <= aim:
+                shorter = screen.with_reach(REACHES[i - 1])
+                other = self._assigned(shorter, rows)
+                if _objective(other, screen) <= aim:
+                    tried, found = shorter, other
+                return tried, _cost(tried, found)
+            if _cost(tried, found) > limit:
+                break
+        return screen, np.inf
 
     def _assigned(self, screen: Screen, rows: NDArray[np.float64]) -> Assignment:
         found = Assignment.empty(len(rows), screen.dtype)
         screen.assign(rows, found, self.points.n_threads)
         return found
+
+
+def _objective(found: Assignment, screen: Screen) -> float:
+    return float(found.squared_distances(screen.frame).sum(dtype=np.float64))
+
+
+def _cost(screen: Screen, found: Assignment) -> float:
+    """Multiply-adds per row: of the screen, and what settling its candidates is worth."""
+    settling = (_SETTLE + _SETTLE_ENTRY * screen.centers.shape[1]) * found.n_settled + _LIST * found.n_listed
+    return float(screen.macs + settling / len(found.labels))
 
 
 def _is_possible(compression: float, centers: NDArray[np.float64]) -> bool:
