@@ -394,6 +394,27 @@ def test_interrupt_leaves_the_last_iterate(mixture):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+def test_interrupt_between_runs_keeps_the_best_so_far(mixture):
+    X = mixture(500, 6)
+    calls = []
+
+    def init(rows, n_clusters, random_state):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return rows[:n_clusters]
+
+    model = QKMeans(5, init=init, n_init=3)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_a_callback_must_be_callable():
+    with pytest.raises(TypeError, match="callback must be callable"):
+        QKMeans(2, callback=3).fit(np.arange(10.0)[:, None])
+
+
 @pytest.mark.filterwarnings("ignore:Only")
 @pytest.mark.parametrize("options", [{}, {"shortlist": 0, "compression": 4}])
 def test_callback_stops(mixture, options):

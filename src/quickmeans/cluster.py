@@ -51,8 +51,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     n_factors, sparsity_level : int
         Of V, for "palm4msa" and "hierarchical": see :func:`quickmeans.transform.palm4msa`.
     shortlist : int or "auto"
-        How many candidates get an exact distance. "auto": as many as a calibrated bound asks for, most often one or
-        two. 0: none; the rows of V are the centroids.
+        How many candidates get an exact distance. "auto": as many as a calibrated bound asks for; none if only one
+        centroid is left, else mostly two or three. 1: the screen alone decides. 0: the rows of V are the centroids.
     init : "k-means++", "random", array of shape (n_clusters, n_features) or callable
         The starting centroids. A callable is called as ``init(X, n_clusters, random_state)``.
     n_init : int or "auto"
@@ -84,7 +84,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     inertia_ : float
         The objective, for `labels_` and `cluster_centers_`.
     objective_history_ : array
-        The objective after every assignment and every update of the centroids.
+        The objective after every assignment and every update of the centroids. With `shortlist=0` it never rises but
+        for the hierarchical solver, with a shortlist hardly ever.
     product_ : SparseProduct or None
         V, of centroids about the mean: its rows plus `mean_` are, or are close to, the centroids. None if no product
         would pay: then assignment goes through the dense centroids.
@@ -166,21 +167,33 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         points = Points(X, weights, resolve_threads(self.n_threads), spherical=bool(self.spherical))
         seeds = check_random_state(self.random_state).randint(2**31, size=self._n_runs())
         root = begin_callbacks(self, len(seeds))
-        best: Clustering | None = None
-        for seed in seeds:
-            with Watch(self, root) as watch:
-                run = self._run(points, np.random.default_rng(seed), watch)
-            if best is None or run.objective < (1 - 1e-9) * best.objective:  # rounding does not count
-                best = run
-            if run.interrupted:
-                break
-        assert best is not None
+        best, interrupted = self._best_run(points, seeds, root)
         self._keep(points, best)
-        if run.interrupted:
+        if interrupted:
             raise KeyboardInterrupt
         if root is not None:
             root.call_on_fit_task_end(estimator=self)
         return self
+
+    def _best_run(self, points: Points, seeds: Any, root: Any) -> tuple[Clustering, bool]:
+        """The best of the runs, and whether Ctrl-C ended them; without a run to show for it, that is passed on."""
+        best: Clustering | None = None
+        interrupted = False
+        for seed in seeds:
+            try:
+                with Watch(self, root) as watch:
+                    run = self._run(points, np.random.default_rng(seed), watch)
+            except KeyboardInterrupt:
+                if best is None:
+                    raise
+                return best, True
+            if best is None or run.objective < (1 - 1e-9) * best.objective:  # rounding does not count
+                best = run
+            interrupted = run.interrupted
+            if interrupted:
+                break
+        assert best is not None
+        return best, interrupted
 
     @with_one_blas_thread
     def _run(self, points: Points, rng: np.random.Generator, watch: Watch) -> Clustering:
@@ -252,9 +265,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         n_found = len(np.unique(run.found.labels))
         if n_found < self.n_clusters:
             reason = (
-                "X has no more rows that differ, or they have no weight"
-                if self.shortlist != 0
-                else "so compressed a product does not tell more apart"
+                "the product is too coarse for more; a lower compression helps"
+                if self.shortlist == 0 and points.scatter > 0
+                else "X has no more rows that differ, or they have no weight"
             )
             warnings.warn(
                 f"Only {n_found} of the {self.n_clusters} clusters have rows: {reason}.",
@@ -346,6 +359,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         _check_whole("sparsity_level", self.sparsity_level, 1)
         if self.n_factors != "auto":
             _check_whole("n_factors", self.n_factors, 1, " or 'auto'")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback must be callable as callback(iteration, objective), got {self.callback!r}.")
         if not _is_number(self.tol) or not 0 <= self.tol < np.inf:
             raise ValueError(f"tol must be a finite number not below 0, got {self.tol!r}.")
 

@@ -10,7 +10,7 @@ from quickmeans.threads import instruction_set
 
 _COLUMNS = 16  # distances between starting points are measured in so many leading directions, plus the rest
 _ROWS_PER_CENTER = 16  # k-means++ and the first iterations look at so many rows per centroid
-_TRIALS = 3
+_FEW_TRIALS = 3  # draws per centre where there are many centres; else as many as scikit-learn makes
 _FEW_ROWS = 2048
 
 
@@ -35,7 +35,7 @@ def kmeans_plusplus(points: Points, n_clusters: int, rng: np.random.Generator) -
         rest,
         weights,
         min(int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum())), len(rows) - 1),
-        rng.random((n_clusters, _TRIALS)),
+        rng.random((n_clusters, _FEW_TRIALS if n_clusters > 512 else 2 + int(np.log(n_clusters)))),
         chosen,
         instruction_set(),
     )
