@@ -410,6 +410,22 @@ def test_interrupt_between_runs_keeps_the_best_so_far(mixture):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+def test_a_fit_that_fails_leaves_the_earlier_one(mixture):
+    X = mixture(300, 8)
+    model = QKMeans(4, random_state=0).fit(X)
+
+    def fail(iteration, objective):
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        model.set_params(callback=fail).fit(X[:, :5])
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    fresh = QKMeans(4, callback=fail)
+    with pytest.raises(RuntimeError):
+        fresh.fit(X)
+    assert not hasattr(fresh, "n_features_in_")
+
+
 def test_a_callback_must_be_callable():
     with pytest.raises(TypeError, match="callback must be callable"):
         QKMeans(2, callback=3).fit(np.arange(10.0)[:, None])

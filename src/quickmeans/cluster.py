@@ -152,8 +152,24 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster the rows of X; y is ignored."""
+        """Cluster the rows of X; y is ignored. If that fails, an earlier fit stays as it was."""
         self._check_parameters()
+        before = dict(vars(self))
+        try:
+            return self._fit(X, sample_weight)
+        except BaseException:
+            if vars(self).get("cluster_centers_") is before.get("cluster_centers_"):
+                self._restore_features(before)
+            raise
+
+    def _restore_features(self, before: dict[str, Any]) -> None:
+        """What X was like in the earlier fit."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if name in before:
+                setattr(self, name, before[name])
+
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> Self:
         X = self._check_rows(X, reset=True)
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
@@ -162,7 +178,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             warnings.warn(
                 f"compression={self.compression:g} would leave less than one number per centroid of "
                 f"{X.shape[1]} features; centroids are kept dense.",
-                stacklevel=2,
+                stacklevel=4,
             )
         points = Points(X, weights, resolve_threads(self.n_threads), spherical=bool(self.spherical))
         seeds = check_random_state(self.random_state).randint(2**31, size=self._n_runs())
