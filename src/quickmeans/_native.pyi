@@ -69,7 +69,7 @@ def masked_product(
     rows: NDArray[Any], atoms: NDArray[Any], support: NDArray[Any], out: NDArray[Any], n_threads: int
 ) -> None: ...
 
-class Product32:
+class _Product:
     def __init__(self, factors: list[_Factor], isa: str = "") -> None: ...
     def apply(self, x: NDArray[Any], out: NDArray[Any], n_threads: int) -> None: ...
     def apply_one(self, x: NDArray[Any], out: NDArray[Any]) -> None: ...
@@ -107,40 +107,5 @@ class Product32:
     @property
     def isa(self) -> str: ...
 
-class Product64:
-    def __init__(self, factors: list[_Factor], isa: str = "") -> None: ...
-    def apply(self, x: NDArray[Any], out: NDArray[Any], n_threads: int) -> None: ...
-    def apply_one(self, x: NDArray[Any], out: NDArray[Any]) -> None: ...
-    def nearest(
-        self,
-        x: NDArray[Any],
-        offset: NDArray[Any],
-        largest_offset: float,
-        labels: NDArray[Any],
-        scores: NDArray[Any],
-        n_threads: int,
-    ) -> int: ...
-    def settle(
-        self,
-        x: NDArray[Any],
-        projected: NDArray[Any] | None,
-        index: NDArray[Any] | None,
-        offset: NDArray[Any],
-        mean: NDArray[Any],
-        centers: NDArray[Any],
-        center_offset: NDArray[Any],
-        slack: NDArray[Any],
-        reach: float,
-        shortlist: int,
-        settle_all: bool,
-        norms_known: bool,
-        norms: NDArray[Any],
-        labels: NDArray[Any],
-        best: NDArray[Any],
-        second: NDArray[Any],
-        largest_offset: float,
-        growth: float,
-        n_threads: int,
-    ) -> tuple[int, int, int]: ...
-    @property
-    def isa(self) -> str: ...
+class Product32(_Product): ...
+class Product64(_Product): ...

@@ -8,7 +8,7 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn below 1.9 has none
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two is there
         """Stands in where there are no callbacks."""
 
     def with_callbacks(method: Any) -> Any:
@@ -18,8 +18,8 @@ except ImportError:  # scikit-learn below 1.9 has none
 
 try:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-except ImportError:
-    Progress = None  # type: ignore[assignment,misc]
+except ImportError:  # lines will do
+    Progress = None  # type: ignore[assignment,misc]  # rich is optional
 
 __all__ = ["CallbackSupportMixin", "Watch", "begin_callbacks", "with_callbacks"]
 

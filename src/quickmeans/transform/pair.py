@@ -10,14 +10,13 @@ the Gram matrix on its support (the optimal brain surgeon), and letting one in l
 :math:`g_i^2 / G_{ii}` with g its gradient. Entries of C and W have the same currency, so they are ranked together.
 """
 
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import _native
-from quickmeans.threads import resolve_threads
+from quickmeans.threads import instruction_set, resolve_threads
 from quickmeans.transform.checks import DENSE_SHARE
 from quickmeans.transform.factorization import Array, Factors
 
@@ -167,9 +166,16 @@ def fit_rows(
     """Coefficients and prices, if wanted, on the supports without so many of the cheapest entries of every row."""
     values, priced = np.empty_like(targets), np.empty_like(targets) if prices else np.empty((0, 0))
     drop = np.zeros(len(targets), np.int64) if drop is None else drop
-    isa = os.environ.get("QUICKMEANS_ISA", "")
     _native.fit_supports(
-        regular(gram), targets, weights, drop, support, values, priced if prices else None, resolve_threads(), isa
+        regular(gram),
+        targets,
+        weights,
+        drop,
+        support,
+        values,
+        priced if prices else None,
+        resolve_threads(),
+        instruction_set(),
     )
     return values, priced
 

@@ -1,6 +1,5 @@
 """A matrix that is a product of sparse factors."""
 
-import os
 from collections.abc import Iterable
 from functools import cached_property
 from numbers import Number
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from quickmeans import _native
-from quickmeans.threads import resolve_threads
+from quickmeans.threads import instruction_set, resolve_threads
 from quickmeans.transform.checks import (
     Factor,
     check_dense,
@@ -304,7 +303,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         kernel = self._kernels.get(dtype)
         if kernel is None:
             make = _native.Product32 if dtype == np.float32 else _native.Product64
-            kernel = make([_packed(S, dtype) for S in self._factors], os.environ.get("QUICKMEANS_ISA", ""))
+            kernel = make([_packed(S, dtype) for S in self._factors], instruction_set())
             self._kernels[dtype] = kernel
         return kernel
 

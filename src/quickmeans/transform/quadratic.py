@@ -4,13 +4,13 @@ With the other factors fixed it is :math:`\|N^{1/2} U\|^2 - 2 \langle M, S\rangl
 with a factor go by its non-zeros while they are few.
 """
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import _native
+from quickmeans.threads import instruction_set
 
 Matrix = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class Factor:
     @classmethod
     def of(cls, values: Matrix) -> "Factor":
         most = int(_FEW * values.size)
-        entries = _native.Entries(values, most, os.environ.get("QUICKMEANS_ISA", ""))
+        entries = _native.Entries(values, most, instruction_set())
         return cls(values, entries if len(entries) <= most else None)
 
     def norm(self) -> float:
