@@ -15,7 +15,8 @@ RULES = {
     "testing.py": (set(), {"numpy"}),
     "transform": ({"_native", "threads", "transform"}, {"numpy", "scipy"}),
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
-    "persistence.py": ({"transform", "lloyd", "cluster"}, {"numpy", "scipy", "sklearn", "safetensors"}),
+    "container.py": ({"transform"}, {"numpy", "scipy", "safetensors"}),
+    "persistence.py": ({"transform", "lloyd", "cluster", "container"}, {"numpy", "sklearn"}),
 }
 OUTSIDE = {
     "numpy",

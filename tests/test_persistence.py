@@ -19,8 +19,9 @@ import safetensors.numpy
 from sklearn.exceptions import NotFittedError
 
 import quickmeans
-from quickmeans import QKMeans, persistence
-from quickmeans.persistence import InvalidModelError, load, save
+from quickmeans import QKMeans, container, persistence
+from quickmeans.container import InvalidModelError
+from quickmeans.persistence import load, save
 
 DATA = Path(__file__).parent / "data"
 
@@ -39,11 +40,11 @@ def fitted(rows=X, **options):
 
 
 def encoded(**options):
-    return persistence._encode(fitted(**options), labels=True)
+    return persistence.encode_model(fitted(**options), labels=True)
 
 
 def decoded(data):
-    return persistence._read(io.BytesIO(data))
+    return persistence.read_model(io.BytesIO(data))
 
 
 def check_same(model, again, rows):
@@ -161,7 +162,7 @@ def test_a_loaded_model_can_be_pickled(tmp_path):
 def test_without_a_shortlist_no_dense_centroids_are_stored():
     rows = make_rows(n=300, D=500)
     model = fitted(rows, n_clusters=60, shortlist=0, compression=20)
-    size = len(persistence._encode(model, labels=False))
+    size = len(persistence.encode_model(model, labels=False))
     assert size < 3000 + 8 * model.product_.nnz + model.mean_.nbytes
     assert size < model.cluster_centers_.nbytes / 4
 
@@ -169,7 +170,7 @@ def test_without_a_shortlist_no_dense_centroids_are_stored():
 def test_centroids_that_would_be_far_larger_than_the_file_are_stored(monkeypatch):
     model = fitted(shortlist=0, compression=3)
     monkeypatch.setattr(persistence, "_LARGEST_EXPANSION", 0.5)
-    data = persistence._encode(model, labels=False)
+    data = persistence.encode_model(model, labels=False)
     assert "centers" in safetensors.numpy.load(data)
     check_same(model, decoded(data), X)
 
@@ -400,7 +401,7 @@ def packed(about, tensors, payload):
     about = about | {"sha256": "0" * 64}
     metadata = {"quickmeans": json.dumps(about, separators=(",", ":"))}
     header = json.dumps({"__metadata__": metadata, **tensors}, separators=(",", ":")).encode()
-    return persistence._signed(len(header).to_bytes(8, "little") + header + payload)
+    return container.signed(len(header).to_bytes(8, "little") + header + payload)
 
 
 def forged(data, about=(), tensors=()):
