@@ -118,9 +118,9 @@ class Interruptible {
 };
 
 template <class T>
-std::int64_t run(const Product<T>& product, const Job<T>& job, int n_threads) {
+std::int64_t run(const Product<T>& product, const Job<T>& job, int n_threads, double growth = 1) {
     nb::gil_scoped_release release;
-    return product.run(job, n_threads, Interruptible());
+    return product.run(job, growth, n_threads, Interruptible());
 }
 
 template <class T>
@@ -397,11 +397,39 @@ void bind(nb::module_& m, const char* name) {
                 job.largest_offset = largest_offset;
                 job.labels = labels.data();
                 job.best = scores.data();
-                job.n_best = std::int64_t(labels.shape(1));
+                job.n_best = job.n_listed = std::int64_t(labels.shape(1));
                 return run(self, job, n_threads);
             },
             "x"_a.noconvert(), "offset"_a.noconvert(), "largest_offset"_a, "labels"_a.noconvert(),
             "scores"_a.noconvert(), "n_threads"_a)
+        .def(
+            "nearest_centers",
+            [](const Product<T>& self, const AnyArray& x, Vector<T> offset, Matrix<T> centers, Vector<T> center_offset,
+               std::int64_t n_listed, Labels labels, Scores scores, double largest_offset, double growth,
+               int n_threads) {
+                Job<T> job{};
+                job.rows = view_of(x, self.n_columns());
+                const std::int64_t K = self.n_rows(), n_best = std::int64_t(labels.shape(1));
+                require(std::int64_t(offset.size()) == K && std::int64_t(center_offset.size()) == K,
+                        "wrong size of offset");
+                require(std::int64_t(centers.shape(0)) == K && std::int64_t(centers.shape(1)) == self.n_columns(),
+                        "wrong shape of centers");
+                require(labels.shape(0) == x.shape(0) && scores.shape(0) == x.shape(0) && n_best >= 1 &&
+                            scores.shape(1) == labels.shape(1),
+                        "wrong shape of labels or scores");
+                require(n_best <= n_listed && n_listed <= K && n_listed >= 2, "wrong n_listed");
+                job.offset = offset.data();
+                job.largest_offset = largest_offset;
+                job.labels = labels.data();
+                job.best = scores.data();
+                job.n_best = n_best;
+                job.n_listed = n_listed;
+                job.centers = centers.data();
+                job.center_offset = center_offset.data();
+                return run(self, job, n_threads, growth);
+            },
+            "x"_a.noconvert(), "offset"_a.noconvert(), "centers"_a.noconvert(), "center_offset"_a.noconvert(),
+            "n_listed"_a, "labels"_a.noconvert(), "scores"_a.noconvert(), "largest_offset"_a, "growth"_a, "n_threads"_a)
         .def(
             "settle",
             [](const Product<T>& self, const AnyArray& x, const std::optional<AnyArray>& projected,

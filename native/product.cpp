@@ -40,10 +40,10 @@ std::int64_t second_level_cache() {
 template <class T>
 class Scratch {
   public:
-    Scratch(std::int64_t front, std::int64_t back, std::int64_t outputs, std::int64_t line, std::int64_t n_best,
+    Scratch(std::int64_t front, std::int64_t back, std::int64_t outputs, std::int64_t line, std::int64_t n_listed,
             int lanes) {
         const std::int64_t window = lanes == 1 ? outputs : kWindowRows * lanes;
-        const std::int64_t few = n_best > 1 ? n_best * lanes : 0;
+        const std::int64_t few = n_listed > 1 ? 2 * n_listed * lanes : 0;
         T** const parts[kParts] = {&view.front, &view.back, &view.window, &view.line, &view.staging, &view.heap_scores};
         const std::int64_t sizes[kParts] = {
             front * lanes, back * lanes, window, line, std::int64_t(lanes) * kStagingColumns, few};
@@ -162,10 +162,10 @@ Product<T>::Product(const std::vector<FactorSource<T>>& factors, const std::stri
 
 // The widest tile whose two sides stay in the second-level cache, and no wider than the rows can fill.
 template <class T>
-int Product<T>::lanes_for(std::int64_t n, std::int64_t n_best, int n_threads) const {
+int Product<T>::lanes_for(std::int64_t n, std::int64_t n_listed, int n_threads) const {
     const std::int64_t budget = second_level_cache() / 2;
     std::int64_t bytes = kernels_->max_tile_bytes;
-    while (bytes > 64 && ((front_ + back_) * bytes > budget || n_best * bytes > budget)) bytes /= 2;
+    while (bytes > 64 && ((front_ + back_) * bytes > budget || 6 * n_listed * bytes > budget)) bytes /= 2;
     while (bytes > 64 && n <= bytes / 2 / std::int64_t(sizeof(T)) * n_threads) bytes /= 2;
     return int(bytes / std::int64_t(sizeof(T)));
 }
@@ -181,14 +181,16 @@ void Product<T>::complete(Job<T>& job, double growth) const {
 }
 
 template <class T>
-std::int64_t Product<T>::run(Job<T> job, int n_threads, const std::function<void()>& poll) const {
-    complete(job, 1);
+std::int64_t Product<T>::run(Job<T> job, double growth, int n_threads, const std::function<void()>& poll) const {
+    complete(job, growth);
     const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
         return kernels_->tile(job, rows, lanes, w);
     };
     const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->row(job, i, w); };
     const std::int64_t n = job.rows.n_rows;
-    return n <= kFewRows ? run_rows(n, 0, 1, row) : run_tiles(n, 0, job.n_best, n_threads, tile, poll);
+    const std::int64_t line = job.centers ? job.rows.n_columns : 0;
+    return n <= kFewRows ? run_rows(n, line, job.n_listed, row)
+                         : run_tiles(n, line, job.n_listed, n_threads, tile, poll);
 }
 
 template <class T>
@@ -202,31 +204,31 @@ std::int64_t Product<T>::settle(SettleJob<T> job, double growth, int n_threads,
         return kernels_->settle_tile(job, rows, lanes, w);
     };
     const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->settle_row(job, i, w); };
-    const std::int64_t n = job.screen.rows.n_rows, n_best = std::max<std::int64_t>(kListed, job.shortlist);
+    const std::int64_t n = job.screen.rows.n_rows, n_listed = std::max<std::int64_t>(kListed, job.shortlist);
     const std::int64_t line = job.rows.n_columns;
-    return n <= kFewRows ? run_rows(n, line, n_best, row) : run_tiles(n, line, n_best, n_threads, tile, poll);
+    return n <= kFewRows ? run_rows(n, line, n_listed, row) : run_tiles(n, line, n_listed, n_threads, tile, poll);
 }
 
 template <class T>
-std::int64_t Product<T>::run_rows(std::int64_t n, std::int64_t line, std::int64_t n_best, const RowCall& call) const {
-    const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, line, n_best, 1);
+std::int64_t Product<T>::run_rows(std::int64_t n, std::int64_t line, std::int64_t n_listed, const RowCall& call) const {
+    const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, line, n_listed, 1);
     for (std::int64_t i = 0; i < n; ++i)
         if (!call(i, scratch.view)) return i;
     return -1;
 }
 
 template <class T>
-std::int64_t Product<T>::run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_best, int n_threads,
+std::int64_t Product<T>::run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_listed, int n_threads,
                                    const TileCall& call, const std::function<void()>& poll) const {
     const double work = double(n) * double(macs_ + n_columns());
     n_threads = int(std::min(double(n_threads), 1 + work / kWorkPerThread));
-    const int lanes = lanes_for(n, n_best, n_threads), narrowest = 64 / int(sizeof(T));
+    const int lanes = lanes_for(n, n_listed, n_threads), narrowest = 64 / int(sizeof(T));
     const std::int64_t n_tiles = (n + lanes - 1) / lanes;
     n_threads = int(std::min<std::int64_t>(n_threads, n_tiles));
 
     std::vector<Scratch<T>> scratch;
     scratch.reserve(std::size_t(n_threads));
-    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), line, n_best, lanes);
+    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), line, n_listed, lanes);
 
     std::atomic<std::int64_t> bad{n};
     const auto tile = [&](std::int64_t t, int thread) {

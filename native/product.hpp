@@ -59,9 +59,10 @@ class Product {
     // Run the job (its factors and limit are filled in here). Returns -1, or the first of the rows among which one
     // could not be compared: it held a NaN or an infinity, or numbers so large that products might overflow. `poll` is
     // called now and then on the calling thread; what it throws stops the work and is passed on.
-    std::int64_t run(Job<T> job, int n_threads, const std::function<void()>& poll) const;
+    // `growth` bounds |<x, c>| by the largest |x_j|, for all centres c of the job.
+    std::int64_t run(Job<T> job, double growth, int n_threads, const std::function<void()>& poll) const;
 
-    // The same for a job that settles; `growth` bounds |<x, c>| by the largest |x_j|, for all centres c.
+    // The same for a job that settles.
     std::int64_t settle(SettleJob<T> job, double growth, int n_threads, const std::function<void()>& poll) const;
 
     std::int64_t n_rows() const { return factors_.back().n_rows(); }
@@ -72,10 +73,10 @@ class Product {
     using TileCall = std::function<bool(const Range&, int lanes, const Workspace<T>&)>;
     using RowCall = std::function<bool(std::int64_t, const Workspace<T>&)>;
     void complete(Job<T>& job, double growth) const;
-    std::int64_t run_rows(std::int64_t n, std::int64_t line, std::int64_t n_best, const RowCall& call) const;
-    std::int64_t run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_best, int n_threads, const TileCall& call,
-                           const std::function<void()>& poll) const;
-    int lanes_for(std::int64_t n, std::int64_t n_best, int n_threads) const;
+    std::int64_t run_rows(std::int64_t n, std::int64_t line, std::int64_t n_listed, const RowCall& call) const;
+    std::int64_t run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_listed, int n_threads,
+                           const TileCall& call, const std::function<void()>& poll) const;
+    int lanes_for(std::int64_t n, std::int64_t n_listed, int n_threads) const;
     std::vector<Factor<T>> factors_;  // in the order of application
     std::vector<FactorView<T>> views_;
     const Kernels<T>* kernels_;

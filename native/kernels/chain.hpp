@@ -1,6 +1,7 @@
 // The whole product for one tile or one row: load, walk through the factors, hand the last one to the job's sink.
 #pragma once
 
+#include "exact.hpp"
 #include "factor.hpp"
 #include "row.hpp"
 
@@ -57,15 +58,11 @@ void finish_largest(const Job<T>& job, const T* in, const Range& rows) {
 
 template <class T, int N>
 void finish_largest_few(const Job<T>& job, const T* in, const Range& rows, const Workspace<T>& w) {
-    LargestFew<T, N> sink(w, job.n_best, job.factors[job.n_factors - 1].n_rows);
+    LargestFew<T, N> sink(w, job.n_listed);
     finish(job, in, sink);
     for (std::int64_t i = 0; i < rows.count; ++i) {
-        const Heap<T> heap = sink.heap(i);
-        heap.sort();
-        for (std::int64_t j = 0; j < job.n_best; ++j) {
-            job.best[(rows.first + i) * job.n_best + j] = heap.scores[j];
-            job.labels[(rows.first + i) * job.n_best + j] = heap.labels[j];
-        }
+        const std::int64_t row = rows.first + i;
+        rank(job, row, job.centers ? plain_row(job.rows, row, w.line) : nullptr, sink.best(i));
     }
 }
 
@@ -77,7 +74,7 @@ struct ProductTile {
         const T* in = walk<T, N>(job, w);
         if (!job.labels)
             finish_scores<T, N>(job, in, rows, w);
-        else if (job.n_best == 1)
+        else if (job.n_listed == 1)
             finish_largest<T, N>(job, in, rows);
         else
             finish_largest_few<T, N>(job, in, rows, w);
@@ -112,14 +109,14 @@ bool row(const Job<T>& job, std::int64_t index, const Workspace<T>& w) {
             for (std::int64_t k = 0; k < n; ++k) to[k * job.score_column_step] = w.window[k];
         return true;
     }
-    const Heap<T> heap{job.best + index * job.n_best, job.labels + index * job.n_best, job.n_best};
-    if (job.n_best == 1) {
-        heap.labels[0] = first_largest(w.window, n);
-        heap.scores[0] = w.window[heap.labels[0]];
+    if (job.n_listed == 1) {
+        job.labels[index] = first_largest(w.window, n);
+        job.best[index] = w.window[job.labels[index]];
     } else {
+        const Heap<T> heap{w.heap_scores, w.heap_labels, job.n_listed};
         heap.clear(n);
         for (std::int64_t k = 0; k < n; ++k) heap.offer(w.window[k], k);
-        heap.sort();
+        rank(job, index, job.centers ? plain_row(job.rows, index, w.line) : nullptr, heap);
     }
     return true;
 }

@@ -12,21 +12,6 @@
 
 namespace quickmeans::QM_ISA {
 
-template <class T>
-T dot(const T* x, const T* y, std::int64_t n) {
-    constexpr int W = kWidth<T>, C = 4;
-    Vec<T> sum[C] = {};
-    std::int64_t i = 0;
-    for (; i + C * W <= n; i += C * W)
-        for (int c = 0; c < C; ++c) sum[c] += load(x + i + c * W) * load(y + i + c * W);
-    for (; i + W <= n; i += W) sum[0] += load(x + i) * load(y + i);
-    const Vec<T> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    T total = 0;
-    for (int j = 0; j < W; ++j) total += all[j];
-    for (; i < n; ++i) total += x[i] * y[i];
-    return total;
-}
-
 // What has been found out about one row.
 template <class T>
 struct Contest {
@@ -55,15 +40,9 @@ struct Lists {
         return score + slack_of(k, reach) + T(0.5) * job.slack[k] * job.slack[k];
     }
 
-    // The row as it is, or converted. Lanes past the last row repeat it.
+    // Lanes past the last row repeat it.
     const T* row_of(std::int64_t lane) const {
-        const RowsView& x = job.rows;
-        const char* at = row_at(x, rows.first + (lane < rows.count ? lane : rows.count - 1));
-        const bool direct = x.scalar == kScalarOf<T> && x.column_stride == std::int64_t(sizeof(T)) &&
-                            reinterpret_cast<std::uintptr_t>(at) % alignof(T) == 0;
-        if (direct) return reinterpret_cast<const T*>(at);
-        converter<T>(x.scalar)(at, x.column_stride, w.line, x.n_columns);
-        return w.line;
+        return plain_row(job.rows, rows.first + (lane < rows.count ? lane : rows.count - 1), w.line);
     }
 
     void settle(Contest<T>& c, const T* x, std::int64_t k) const {
@@ -139,10 +118,9 @@ struct Lists {
             shrink(lane, scores, labels);
             settle_all(lane, scores, labels);
         } else {
-            const Heap<T> heap{w.heap_scores + lane * job.shortlist, w.heap_labels + lane * job.shortlist,
-                               job.shortlist};
+            const std::int64_t at = 2 * lane * job.shortlist;
             c.n_listed = c.n_seen = job.shortlist;
-            settle_all(lane, heap.scores, heap.labels);
+            settle_all(lane, w.heap_scores + at, w.heap_labels + at);
         }
         const std::int64_t at = position(job.screen.rows, rows.first + lane);
         job.labels[at] = std::int32_t(c.label);
@@ -260,8 +238,9 @@ struct SettleTile {
         for (int lane = 0; lane < kLanes; ++lane) lists.begin(lane, norms[lane]);
         const T* in = walk<T, N>(screen, w);
         if (job.shortlist) {
-            LargestFew<T, N> sink(w, job.shortlist, screen.factors[screen.n_factors - 1].n_rows);
+            LargestFew<T, N> sink(w, job.shortlist);
             finish(screen, in, sink);
+            for (std::int64_t lane = 0; lane < rows.count; ++lane) sink.best(lane);
         } else {
             list_candidates<T, N>(lists, in);
         }

@@ -108,6 +108,9 @@ struct Heap {
     void offer(T score, std::int64_t label) const {
         if (comes_before(score, label, scores[0], labels[0])) sift(0, size, score, label);
     }
+    void make() const {
+        for (std::int64_t i = size / 2; i-- > 0;) sift(i, size, scores[i], labels[i]);
+    }
     void sort() const {
         for (std::int64_t n = size - 1; n > 0; --n) {
             const T score = scores[n];
@@ -119,37 +122,80 @@ struct Heap {
     }
 };
 
-// The m largest products of each lane: most rows are turned away by one comparison with the m-th best so far.
+// Bring the m best of n to the front, in any order, the worst of them last (quickselect).
+template <class T>
+void select_best(T* scores, std::int64_t* labels, std::int64_t n, std::int64_t m) {
+    const auto swap = [&](std::int64_t i, std::int64_t j) {
+        const T score = scores[i];
+        const std::int64_t label = labels[i];
+        scores[i] = scores[j], labels[i] = labels[j];
+        scores[j] = score, labels[j] = label;
+    };
+    const auto before = [&](std::int64_t i, std::int64_t j) {
+        return comes_before(scores[i], labels[i], scores[j], labels[j]);
+    };
+    std::int64_t low = 0, high = n - 1;
+    while (low < high) {
+        // The middle one of three as the pivot, kept at the end of the range.
+        const std::int64_t middle = low + (high - low) / 2;
+        if (before(middle, low)) swap(middle, low);
+        if (before(high, low)) swap(high, low);
+        if (before(middle, high)) swap(middle, high);
+        std::int64_t at = low;
+        for (std::int64_t i = low; i < high; ++i)
+            if (before(i, high)) swap(i, at++);
+        swap(at, high);
+        if (at == m - 1) return;
+        if (at < m - 1)
+            low = at + 1;
+        else
+            high = at - 1;
+    }
+}
+
+// The m largest products of each lane: most rows are turned away by one comparison with the m-th best so far. The
+// others are put on a list of 2 m, which is cut to its best half when it is full.
 template <class T, int N>
 struct LargestFew {
     static constexpr int kVectors = N;
     static constexpr int W = kWidth<T>;
-    T* scores;  // lanes x size
+    T* scores;  // lanes x 2 size
     std::int64_t* labels;
     std::int64_t size;
-    T* bar;  // one a lane
+    std::int32_t count[N * W];
+    T bar[N * W];
 
-    LargestFew(const Workspace<T>& w, std::int64_t n_best, std::int64_t n_labels)
-        : scores(w.heap_scores), labels(w.heap_labels), size(n_best), bar(w.staging) {
-        for (int lane = 0; lane < N * W; ++lane) heap(lane).clear(n_labels);
-        for (int lane = 0; lane < N * W; ++lane) bar[lane] = -T(__builtin_inf());
+    LargestFew(const Workspace<T>& w, std::int64_t n_best)
+        : scores(w.heap_scores), labels(w.heap_labels), size(n_best) {
+        for (int lane = 0; lane < N * W; ++lane) count[lane] = 0, bar[lane] = -T(__builtin_inf());
     }
-    Heap<T> heap(std::int64_t lane) const { return {scores + lane * size, labels + lane * size, size}; }
     void take(std::int64_t row, const Vec<T>* v) {
         for (int i = 0; i < N; ++i) {
             const unsigned enters = lane_bits<T>(v[i] >= load(bar + i * W));
-            if (enters) insert(i * W, enters, row, v[i]);
+            if (enters) list(i * W, enters, row, v[i]);
         }
     }
-    __attribute__((noinline)) void insert(int first, unsigned lanes, std::int64_t row, Vec<T> v) {
+    __attribute__((noinline)) void list(int first, unsigned lanes, std::int64_t row, Vec<T> v) {
         T value[W];
         store(value, v);
         for (; lanes; lanes &= lanes - 1) {
-            const int j = __builtin_ctz(lanes);
-            const Heap<T> h = heap(first + j);
-            h.offer(value[j], row);
-            bar[first + j] = h.scores[0];
+            const int j = __builtin_ctz(lanes), lane = first + j;
+            const std::int64_t at = 2 * size * lane + count[lane]++;
+            scores[at] = value[j];
+            labels[at] = row;
+            if (count[lane] == 2 * size) cut(lane);
         }
+    }
+    void cut(int lane) {
+        T* own = scores + 2 * size * lane;
+        select_best(own, labels + 2 * size * lane, count[lane], size);
+        count[lane] = std::int32_t(size);
+        bar[lane] = own[size - 1];
+    }
+    // The best of a lane, at the end; there are at least so many rows.
+    Heap<T> best(std::int64_t lane) {
+        if (count[lane] > size) cut(int(lane));
+        return {scores + 2 * size * lane, labels + 2 * size * lane, size};
     }
 };
 

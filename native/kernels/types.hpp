@@ -60,6 +60,8 @@ struct RowsView {
 // A job: what to do with S_1 ... S_Q x for every row x.
 //   scores != null                          store the products, scores[row * row_step + k * column_step]
 //   labels != null                          keep the n_best largest products, best first, ties to the lower index
+//   centers != null too                     list the n_listed largest, and keep those with the n_best largest
+//                                           <x, centers_k> + center_offset_k, in any order
 // `offset` (or null) is added to the products before they are compared. Rows to be compared must lie in [-limit,
 // limit].
 template <class T>
@@ -76,6 +78,9 @@ struct Job {
     std::int64_t* labels;  // n_rows x n_best
     T* best;               // n_rows x n_best
     std::int64_t n_best;
+    const T* centers;  // n_rows of the product x n_columns
+    const T* center_offset;
+    std::int64_t n_listed;  // >= n_best; equal to it without centers
 };
 
 struct Range {
@@ -207,12 +212,12 @@ struct Routines {
 // Scratch memory of one thread.
 template <class T>
 struct Workspace {
-    T* front;    // width_front x lanes
-    T* back;     // width_back x lanes
-    T* window;   // kWindowRows x lanes (tile) or n_outputs (single row)
-    T* staging;  // lanes x kStagingColumns
-    T* line;     // one row of the input
-    T* heap_scores;
+    T* front;        // width_front x lanes
+    T* back;         // width_back x lanes
+    T* window;       // kWindowRows x lanes (tile) or n_outputs (single row)
+    T* staging;      // lanes x kStagingColumns
+    T* line;         // one row of the input
+    T* heap_scores;  // lanes x 2 n_listed
     std::int64_t* heap_labels;
 };
 constexpr int kStagingColumns = 64;

@@ -82,6 +82,19 @@ class _Product:
         scores: NDArray[Any],
         n_threads: int,
     ) -> int: ...
+    def nearest_centers(
+        self,
+        x: NDArray[Any],
+        offset: NDArray[Any],
+        centers: NDArray[Any],
+        center_offset: NDArray[Any],
+        n_listed: int,
+        labels: NDArray[Any],
+        scores: NDArray[Any],
+        largest_offset: float,
+        growth: float,
+        n_threads: int,
+    ) -> int: ...
     def settle(
         self,
         x: NDArray[Any],

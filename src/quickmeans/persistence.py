@@ -7,6 +7,7 @@ The tensors of a QKMeans are ``mean``, ``objective_history``, ``centers`` unless
 import math
 import os
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -71,8 +72,8 @@ def save(model: QKMeans, path: str | os.PathLike[str], *, labels: bool = False) 
     write(path, encode_model(model, labels))
 
 
-def load(path: str | os.PathLike[str]) -> QKMeans:
-    """Read a model that :func:`save` has written.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model or an index that its ``save`` has written.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def load(path: str | os.PathLike[str]) -> QKMeans:
     name = os.fsdecode(path)
     with open(name, "rb") as file:
         try:
-            return read_model(file)
+            return read_object(file, Path(name).resolve())
         except InvalidModelError as error:
             raise InvalidModelError(f"{name} {error}") from None
 
@@ -132,8 +133,21 @@ def _storable_parameters(model: QKMeans) -> dict[str, Any]:
 # ---- reading ------------------------------------------------------------------------------------------------------
 
 
+def read_object(file: BinaryIO, path: Path) -> Any:
+    """What is in a file; errors are InvalidModelErrors, with what comes after the name of the file."""
+    about, tensors, size = read(file)
+    try:
+        if about.get("class") in ("QKNeighbors", "QKNeighborsTransformer"):
+            from quickmeans.search.files import read_index  # which imports this module
+
+            return read_index(about, tensors, path)
+        return _model(about, tensors, size)
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidModelError(f"is not a valid model: {error}") from None
+
+
 def read_model(file: BinaryIO) -> QKMeans:
-    """The model in a file; errors are InvalidModelErrors, with what comes after the name of the file."""
+    """The model in a file that has nothing else."""
     about, tensors, size = read(file)
     try:
         return _model(about, tensors, size)

@@ -22,6 +22,8 @@ from quickmeans.lloyd.points import Frame, Rows, row_blocks, rows_at_a_time, squ
 from quickmeans.transform import SparseProduct
 
 CERTAIN = 1.0
+_MORE_LISTED = 4  # when the m nearest are asked for, the product lists 1.5 m and so many
+_NOT_COMPARABLE = "Input X contains NaN, infinity or a value too large for {} in the rows from {} on."
 
 
 @dataclass
@@ -160,12 +162,30 @@ class Screen:
             )  # fmt: skip
             if bad >= 0:
                 where = part.start + (bad if some is None else int(some[bad]))
-                raise ValueError(
-                    f"Input X contains NaN, infinity or a value too large for {self.dtype} in the rows from {where} on."
-                )
+                raise ValueError(_NOT_COMPARABLE.format(self.dtype, where))
             found.n_listed += listed
             found.n_settled += settled
         found.norms_known = True
+
+    def nearest(self, rows: NDArray[Any], m: int, n_threads: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """For every row the m nearest centroids, in any order, and their scores.
+
+        The product lists half as many again, and exact scores decide among those.
+        """
+        K = len(self.centers)
+        labels, scores = np.empty((len(rows), m), np.int64), np.empty((len(rows), m), self.dtype)
+        offset, exact = self._offset.astype(self.dtype), self._exact_offset.astype(self.dtype)
+        if self.product is None or K == 1:
+            dense = self._kernel if self.product is None else SparseProduct([self.centers])._kernel(self.dtype)
+            bad = dense.nearest(rows, exact, self._largest_offset, labels, scores, n_threads)
+        else:
+            bad = self._kernel.nearest_centers(
+                rows, offset, self.centers, exact, min(m + m // 2 + _MORE_LISTED, K), labels, scores,
+                self._largest_offset, self._growth, n_threads,
+            )  # fmt: skip
+        if bad >= 0:
+            raise ValueError(_NOT_COMPARABLE.format(self.dtype, bad))
+        return labels, scores
 
     @cached_property
     def _narrow_kernel(self) -> Any:
@@ -198,6 +218,11 @@ class ProductRows:
         for part, rows in row_blocks(X):
             labels, values = self.product.nearest_row(rows, bias=self._bias, return_distance=True, n_threads=n_threads)
             found.labels[part], found.best[part] = labels, -values
+
+    def nearest(self, rows: NDArray[Any], m: int, n_threads: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """For every row the m nearest centroids and their scores."""
+        labels, values = self.product.nearest_rows(rows, m, bias=self._bias, return_distance=True, n_threads=n_threads)
+        return labels, -values
 
 
 def fill_norms(X: Rows, frame: Frame, found: Assignment) -> None:

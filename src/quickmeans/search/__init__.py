@@ -1,0 +1,1 @@
+"""Inverted lists: what is scanned, once the coarse step has said where."""

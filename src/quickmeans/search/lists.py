@@ -1,0 +1,100 @@
+r"""Inverted lists by faiss.
+
+faiss keeps the rows and computes the distances; which lists a row goes to, and which are scanned for a query, the
+caller decides. An index made here is an ordinary faiss index, with the centroids in a flat quantizer of its own.
+"""
+
+import re
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Lists = Any  # a faiss.IndexIVF
+
+PAYLOADS = "'flat', 'sq8', or 'pq' with the number of parts, such as 'pq16' or 'pq16x4'"
+_PQ = re.compile(r"pq(\d+)(?:x(\d+))?")
+_FEWEST_CODES = 39  # faiss warns about fewer training rows per code
+
+
+def faiss_library() -> ModuleType:
+    """The module, or an error that says how to get it."""
+    try:
+        import faiss
+    except ImportError:
+        raise ImportError(
+            "Nearest-neighbour search keeps its rows with faiss, which is not installed: "
+            "pip install 'quickmeans[search]'."
+        ) from None
+    return faiss
+
+
+def check_payload(payload: Any, n_features: int | None = None) -> None:
+    """Refuse what is no payload, or none for rows of this width."""
+    if payload in ("flat", "sq8"):
+        return
+    parts = _PQ.fullmatch(payload) if isinstance(payload, str) else None
+    if parts is None:
+        raise ValueError(f"payload must be {PAYLOADS}, got {payload!r}.")
+    n_parts, n_bits = int(parts[1]), int(parts[2] or 8)
+    if not (n_parts >= 1 and 1 <= n_bits <= 12):
+        raise ValueError(f"payload {payload!r} must have at least one part, of 1 to 12 bits.")
+    if n_features is not None and n_features % n_parts:
+        raise ValueError(f"payload {payload!r} must cut {n_features} features into equal parts.")
+
+
+def make_lists(centers: NDArray[Any], payload: str, similarity: bool) -> Lists:
+    """Empty lists for rows near these centroids; compared by inner products if `similarity`, else by distances."""
+    faiss = faiss_library()
+    K, D = centers.shape
+    metric = faiss.METRIC_INNER_PRODUCT if similarity else faiss.METRIC_L2
+    quantizer = faiss.IndexFlat(D, metric)
+    quantizer.add(np.ascontiguousarray(centers, np.float32))
+    if payload == "flat":
+        lists = faiss.IndexIVFFlat(quantizer, D, K, metric)
+    elif payload == "sq8":
+        lists = faiss.IndexIVFScalarQuantizer(quantizer, D, K, faiss.ScalarQuantizer.QT_8bit, metric)
+    else:
+        parts = _PQ.fullmatch(payload)
+        assert parts is not None
+        lists = faiss.IndexIVFPQ(quantizer, D, K, int(parts[1]), int(parts[2] or 8), metric)
+    lists.own_fields = True  # the quantizer belongs to the lists, also when they are copied or written
+    quantizer.this.disown()
+    return lists
+
+
+def train_codes(lists: Lists, rows: NDArray[np.float32]) -> None:
+    """Fit the codes of a payload that has any."""
+    faiss = faiss_library()
+    if isinstance(lists, faiss.IndexIVFPQ):
+        n_codes = 2**lists.pq.nbits
+        if len(rows) < n_codes:
+            raise ValueError(f"A payload of {n_codes} codes needs at least as many rows, got {len(rows)}.")
+        lists.pq.cp.min_points_per_centroid = min(_FEWEST_CODES, len(rows) // n_codes)
+    lists.train(rows)
+
+
+def add_rows(lists: Lists, rows: NDArray[np.float32], labels: NDArray[Any], ids: NDArray[np.int64]) -> None:
+    """Put every row into the list that its label names."""
+    pointer = faiss_library().swig_ptr
+    labels, ids = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(ids, np.int64)
+    lists.add_core(len(rows), pointer(rows), pointer(ids), pointer(labels))
+
+
+def remove_rows(lists: Lists, ids: NDArray[np.int64]) -> None:
+    """Take away the rows with these ids, all of which must be there."""
+    lists.remove_ids(faiss_library().IDSelectorBatch(np.ascontiguousarray(ids, np.int64)))
+
+
+def list_sizes(lists: Lists) -> NDArray[np.int64]:
+    """How many rows each list has."""
+    return np.array([lists.invlists.list_size(k) for k in range(lists.nlist)], np.int64)
+
+
+def list_rows(lists: Lists, label: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The rows of a list with the payload "flat", and their ids; both as they stand in memory."""
+    faiss = faiss_library()
+    size = lists.invlists.list_size(label)
+    codes = faiss.rev_swig_ptr(lists.invlists.get_codes(label), size * lists.code_size)
+    return codes.view(np.float32).reshape(size, lists.d), faiss.rev_swig_ptr(lists.invlists.get_ids(label), size)
