@@ -16,7 +16,9 @@ RULES = {
     "transform": ({"_native", "threads", "transform"}, {"numpy", "scipy"}),
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
     "container.py": ({"transform"}, {"numpy", "scipy", "safetensors"}),
-    "persistence.py": ({"transform", "lloyd", "cluster", "container"}, {"numpy", "sklearn"}),
+    "search": ({"threads", "lloyd", "cluster", "neighbors", "container", "persistence", "search"}, {"numpy", "faiss"}),
+    "neighbors.py": ({"threads", "cluster", "search"}, {"numpy", "scipy", "sklearn"}),
+    "persistence.py": ({"transform", "lloyd", "cluster", "container", "search"}, {"numpy", "sklearn"}),
 }
 OUTSIDE = {
     "numpy",

@@ -119,8 +119,20 @@ class QKNeighbors(BaseEstimator):
     # ---- the rows -------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train the centroids on X and make an index of its rows, with their numbers as ids; y is ignored."""
+        """Train the centroids on X and make an index of its rows, with their numbers as ids; y is ignored.
+
+        If that fails, an earlier index stays as it was.
+        """
         self._check_parameters()
+        before = dict(vars(self))
+        try:
+            return self._fit(X)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit(self, X: Any) -> Self:
         rows = self._check_rows(X, "X", reset=True)
         check_payload(self.payload, rows.shape[1])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -239,7 +251,7 @@ class QKNeighbors(BaseEstimator):
         if mode not in ("connectivity", "distance"):
             raise ValueError(f"mode must be 'connectivity' or 'distance', got {mode!r}.")
         distances, ids = self.kneighbors(X, n_neighbors, nprobe=nprobe)
-        values = distances.ravel() if mode == "distance" else np.ones(ids.size)
+        values = distances.ravel().astype(np.float64) if mode == "distance" else np.ones(ids.size)
         starts = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
         return sp.csr_matrix((values, ids.ravel(), starts), shape=(len(ids), len(self._removed)))
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from quickmeans.lloyd.update import by_label
 from quickmeans.search.lists import Lists, faiss_library, list_rows, list_sizes
 
-_ROOM = 1 << 18  # numbers of queries that are copied at a time
+_ROOM = 1 << 19  # numbers of queries that are copied at a time
 _CANDIDATES = 1 << 23  # results of lists, before they are merged, that are held at a time
 _SHARED = 2.0  # queries per list from which on pairs are sorted by list
 _PRODUCT_QUERIES, _PRODUCT_ROWS = 20, 16  # a list of so many rows that meets so many queries
-_PRODUCT_DISTANCES = 2048  # and so many of both together is searched by a matrix product
+_PRODUCT_DISTANCES = 4096  # and so many of both together is searched by a matrix product
 _CLOSE = 2e-3  # a squared distance below this share of the query's from the centroid is computed anew
 
 
