@@ -1,5 +1,6 @@
 """Nearest-neighbour search: rows in inverted lists, with QKMeans as the coarse step."""
 
+import math
 import warnings
 from os import PathLike
 from typing import Any, Self
@@ -128,8 +129,8 @@ class QKNeighbors(BaseEstimator):
         try:
             return self._fit(X)
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def _fit(self, X: Any) -> Self:
@@ -334,7 +335,8 @@ class QKNeighbors(BaseEstimator):
             found = self.quantizer_._assign(queries, exact=False, settle_all=True)[1]
             lists, scores = found.labels.astype(np.int64)[:, None], found.best[:, None]
         else:
-            lists, scores = screen.nearest(queries, m, self._threads)
+            settled = math.ceil(self.quantizer_.n_candidates_)  # that much the screen is to be mistrusted
+            lists, scores = screen.nearest(queries, m, m + m // 2 + 4 * (1 + settled), self._threads)
         if not self._similarity:
             mean = frame.mean.astype(np.float32)
             norms = np.einsum("id,id->i", queries, queries) + (mean @ mean - 2 * (queries @ mean))

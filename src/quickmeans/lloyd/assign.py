@@ -22,7 +22,6 @@ from quickmeans.lloyd.points import Frame, Rows, row_blocks, rows_at_a_time, squ
 from quickmeans.transform import SparseProduct
 
 CERTAIN = 1.0
-_MORE_LISTED = 4  # when the m nearest are asked for, the product lists 1.5 m and so many
 _NOT_COMPARABLE = "Input X contains NaN, infinity or a value too large for {} in the rows from {} on."
 
 
@@ -167,10 +166,12 @@ class Screen:
             found.n_settled += settled
         found.norms_known = True
 
-    def nearest(self, rows: NDArray[Any], m: int, n_threads: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    def nearest(
+        self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """For every row the m nearest centroids, in any order, and their scores.
 
-        The product lists half as many again, and exact scores decide among those.
+        The product lists `n_listed` of them, m or more, and exact scores decide among these.
         """
         K = len(self.centers)
         labels, scores = np.empty((len(rows), m), np.int64), np.empty((len(rows), m), self.dtype)
@@ -180,7 +181,7 @@ class Screen:
             bad = dense.nearest(rows, exact, self._largest_offset, labels, scores, n_threads)
         else:
             bad = self._kernel.nearest_centers(
-                rows, offset, self.centers, exact, min(m + m // 2 + _MORE_LISTED, K), labels, scores,
+                rows, offset, self.centers, exact, min(max(n_listed, 2), K), labels, scores,
                 self._largest_offset, self._growth, n_threads,
             )  # fmt: skip
         if bad >= 0:
@@ -219,8 +220,10 @@ class ProductRows:
             labels, values = self.product.nearest_row(rows, bias=self._bias, return_distance=True, n_threads=n_threads)
             found.labels[part], found.best[part] = labels, -values
 
-    def nearest(self, rows: NDArray[Any], m: int, n_threads: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """For every row the m nearest centroids and their scores."""
+    def nearest(
+        self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """For every row the m nearest centroids and their scores; nothing is to be listed."""
         labels, values = self.product.nearest_rows(rows, m, bias=self._bias, return_distance=True, n_threads=n_threads)
         return labels, -values
 
