@@ -22,10 +22,17 @@ def directory() -> Path:
     return path
 
 
+def idx(path: Path) -> np.ndarray:
+    """The bytes of a gzipped IDX file, in its shape."""
+    with gzip.open(path) as file:
+        content = file.read()
+    shape = np.frombuffer(content, ">i4", content[3], offset=4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(shape)
+
+
 def images(name: str) -> np.ndarray:
     """The training images of MNIST or Fashion-MNIST as rows."""
-    with gzip.open(directory() / name / "train-images-idx3-ubyte.gz") as file:
-        return np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784).astype(np.float32)
+    return idx(directory() / name / "train-images-idx3-ubyte.gz").reshape(-1, 784).astype(np.float32)
 
 
 def blobs() -> np.ndarray:
