@@ -16,6 +16,11 @@ RULES = {
     "transform": ({"_native", "threads", "transform"}, {"numpy", "scipy"}),
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
     "container.py": ({"transform"}, {"numpy", "scipy", "safetensors"}),
+    "nystroem": ({"threads", "transform", "nystroem"}, {"numpy", "scipy"}),
+    "kernel_approximation.py": (
+        {"threads", "transform", "nystroem", "cluster", "persistence"},
+        {"numpy", "scipy", "sklearn"},
+    ),
     "persistence.py": ({"transform", "lloyd", "cluster", "container"}, {"numpy", "sklearn"}),
 }
 OUTSIDE = {
