@@ -35,6 +35,8 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.factorization
 	$(BIN)/python -m benchmarks.factorization --plot
 	$(BIN)/python -m benchmarks.palm
+	$(BIN)/python -m benchmarks.nystroem
+	$(BIN)/python -m benchmarks.nystroem plot
 
 format: .venv/installed
 	$(BIN)/clang-format -i $(NATIVE)

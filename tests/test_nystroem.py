@@ -19,7 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from quickmeans import QKMeans, QKNystroem, SparseProduct
+from quickmeans import QKMeans, QKNystroem, SparseProduct, container, load
+from quickmeans.container import InvalidModelError
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import root_inverse
 from quickmeans.nystroem.structured import Structured
@@ -409,6 +410,79 @@ def test_pickle_and_parameters_changed_after_fitting(points):
     before = model.transform(X)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), before)
     np.testing.assert_array_equal(model.set_params(gamma=99.0, degree=7).transform(X), before)
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", ["qkmeans", "uniform", "haar"])
+def test_save_and_load(points, tmp_path, kernel, kind):
+    X = pd.DataFrame(points(300, 40, np.float32), columns=[f"x{j}" for j in range(40)])
+    model = QKNystroem(kernel, gamma="scale", coef0=0.5, n_components=20, landmarks=kind, random_state=0).fit(X)
+    model.set_params(degree=5).save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert type(loaded) is QKNystroem
+    assert loaded.get_params() == model.get_params()
+    assert list(loaded.feature_names_in_) == list(X.columns)
+    for method in ("transform", "kernel_row", "approximate_kernel"):
+        np.testing.assert_array_equal(getattr(loaded, method)(X), getattr(model, method)(X))
+    np.testing.assert_array_equal(loaded.components_, model.components_)
+    np.testing.assert_array_equal(loaded.component_indices_, model.component_indices_)
+    assert loaded.gamma_ == model.gamma_
+
+
+def test_what_cannot_be_stored(points, tmp_path):
+    X = points()
+    with pytest.raises(ValueError, match="pair of functions cannot be stored"):
+        QKNystroem((None, lambda t: t), n_components=3).fit(X).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    QKNystroem(landmarks=X[:3]).fit(X).save(tmp_path / "model")
+    assert load(tmp_path / "model").landmarks == "qkmeans"
+    with pytest.raises(NotFittedError):
+        QKNystroem().save(tmp_path / "model")
+
+
+def test_damaged_files(points, tmp_path):
+    path = tmp_path / "model"
+    QKNystroem(n_components=4, landmarks="uniform").fit(points(50, 5)).save(path)
+    data = path.read_bytes()
+    for n in range(0, len(data), 97):
+        path.write_bytes(data[:n])
+        with pytest.raises(InvalidModelError):
+            load(path)
+        path.write_bytes(data[:n] + bytes([data[n] ^ 1]) + data[n + 1 :])
+        with pytest.raises(InvalidModelError):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gamma": -1.0}, "gamma must be positive"),
+        ({"gamma": "scale"}, "gamma must be a finite float"),
+        ({"fitted_kernel": "laplacian"}, "must be those of a kernel"),
+        ({"fitted_degree": 0}, "must be those of a kernel"),
+        ({"n_factors": 0}, "there must be factors"),
+        ({"parameters": {"landmarks": 3}}, "landmarks must be a string"),
+        ({"parameters": {"gamme": 3}}, "knows no parameter 'gamme'"),
+        ({"normalization": np.eye(3)}, "normalization must be square, with one row per landmark"),
+        ({"normalization": np.full((4, 4), np.nan)}, "normalization must be finite"),
+        ({"mean": np.full(5, np.inf)}, "mean must be finite"),
+        ({"component_indices": np.arange(3, dtype=np.uint8)}, "component_indices must have one row per landmark"),
+        ({"extra": np.eye(2)}, "must not have a tensor 'extra'"),
+    ],
+)
+def test_files_with_wrong_contents(points, tmp_path, change, message):
+    path = tmp_path / "model"
+    QKNystroem(n_components=4, landmarks="uniform").fit(points(50, 5)).save(path)
+    with open(path, "rb") as file:
+        about, tensors, _ = container.read(file)
+    for name, value in change.items():
+        (tensors if isinstance(value, np.ndarray) else about)[name] = value
+    container.write(path, container.encode("QKNystroem", about, tensors))
+    with pytest.raises(InvalidModelError, match=message):
+        load(path)
 
 
 # ---- awkward data ---------------------------------------------------------------------------------------------------

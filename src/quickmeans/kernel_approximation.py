@@ -137,11 +137,16 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _keep(self, landmarks: Landmarks) -> None:
         """The fitted attributes that follow from the landmarks."""
-        self.product_, self.mean_ = landmarks.product, landmarks.mean
-        self.components_ = landmarks.rows().astype(landmarks.product.dtype)
-        self._values = make_kernel(self.kernel, self.gamma_, self.degree, self.coef0, landmarks)
+        self._fitted_kernel = (self.kernel, self.degree, self.coef0)
+        self._set_landmarks(landmarks)
         W = self._values.values(landmarks.rows(), resolve_threads(self.n_threads))
         self.normalization_ = root_inverse(W, landmarks.product.dtype).astype(landmarks.product.dtype)
+
+    def _set_landmarks(self, landmarks: Landmarks) -> None:
+        kernel, degree, coef0 = self._fitted_kernel
+        self.product_, self.mean_ = landmarks.product, landmarks.mean
+        self.components_ = landmarks.rows().astype(landmarks.product.dtype)
+        self._values = make_kernel(kernel, self.gamma_, degree, coef0, landmarks)
         self._n_features_out = len(self.components_)
 
     def _chosen(
@@ -232,7 +237,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return float(self.gamma)
         spread = squares - D * mean.mean() ** 2 if self.gamma == "scale" else 2 * (squares - mean @ mean)
         # Equal rows, to rounding, have no scale.
-        return 1.0 / spread if spread > 1e-12 * squares else 1.0
+        return float(1.0 / spread) if spread > 1e-12 * squares else 1.0
 
     # ---- use ------------------------------------------------------------------------------------------------------
 
