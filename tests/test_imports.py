@@ -22,7 +22,7 @@ RULES = {
         {"numpy", "scipy", "sklearn"},
     ),
     "persistence.py": (
-        {"transform", "lloyd", "cluster", "kernel_approximation", "nystroem", "container"},
+        {"transform", "lloyd", "cluster", "kernel_approximation", "nystroem", "container", "search"},
         {"numpy", "sklearn"},
     ),
 }

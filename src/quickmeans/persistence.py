@@ -244,7 +244,7 @@ def _nystroem(about: About, tensors: Tensors) -> QKNystroem:
     fitted |= {"normalization_": normalization, "component_indices_": indices, "n_features_in_": len(mean)}
     model.__dict__.update(fitted | feature_names(about, len(mean)))
     model._set_landmarks(Landmarks(product, mean))
-    model.kernel_row(mean[None].astype(dtype))  # refuses landmarks too large to compare
+    model._values.values(mean[None].astype(dtype), 1)  # refuses landmarks too large to compare
     return model
 
 
