@@ -180,6 +180,13 @@ void Product<T>::complete(Job<T>& job, double growth) const {
     job.limit = limit > 0 ? T(std::min(most, limit)) : T(0);  // and 0 if it is no number
 }
 
+// So that the squared distances of rows from a mean of the same size do not overflow.
+template <class T>
+void Product<T>::leave_room_for_squares(Job<T>& job, std::int64_t n_columns) {
+    const double most = double(std::numeric_limits<T>::max());
+    job.limit = std::min(job.limit, T(std::sqrt(most / 16 / double(n_columns))));
+}
+
 template <class T>
 std::int64_t Product<T>::run(Job<T> job, double growth, int n_threads, const std::function<void()>& poll) const {
     complete(job, growth);
@@ -197,9 +204,7 @@ template <class T>
 std::int64_t Product<T>::settle(SettleJob<T> job, double growth, int n_threads,
                                 const std::function<void()>& poll) const {
     complete(job.screen, growth);
-    const double most = double(std::numeric_limits<T>::max());
-    job.screen.limit =
-        std::min(job.screen.limit, T(std::sqrt(most / 16 / double(job.rows.n_columns))));  // for the norms
+    leave_room_for_squares(job.screen, job.rows.n_columns);
     const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
         return kernels_->settle_tile(job, rows, lanes, w);
     };
@@ -207,6 +212,18 @@ std::int64_t Product<T>::settle(SettleJob<T> job, double growth, int n_threads,
     const std::int64_t n = job.screen.rows.n_rows, n_listed = std::max<std::int64_t>(kListed, job.shortlist);
     const std::int64_t line = job.rows.n_columns;
     return n <= kFewRows ? run_rows(n, line, n_listed, row) : run_tiles(n, line, n_listed, n_threads, tile, poll);
+}
+
+template <class T>
+std::int64_t Product<T>::gaussian(GaussianJob<T> job, int n_threads, const std::function<void()>& poll) const {
+    complete(job.product, 1);
+    leave_room_for_squares(job.product, job.product.rows.n_columns);
+    const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
+        return kernels_->gaussian_tile(job, rows, lanes, w);
+    };
+    const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->gaussian_row(job, i, w); };
+    const std::int64_t n = job.product.rows.n_rows;
+    return n <= kFewRows ? run_rows(n, 0, 1, row) : run_tiles(n, 0, 1, n_threads, tile, poll);
 }
 
 template <class T>

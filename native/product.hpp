@@ -65,6 +65,9 @@ class Product {
     // The same for a job that settles.
     std::int64_t settle(SettleJob<T> job, double growth, int n_threads, const std::function<void()>& poll) const;
 
+    // The same for Gaussian kernel values.
+    std::int64_t gaussian(GaussianJob<T> job, int n_threads, const std::function<void()>& poll) const;
+
     std::int64_t n_rows() const { return factors_.back().n_rows(); }
     std::int64_t n_columns() const { return factors_.front().n_columns(); }
     const char* isa() const { return kernels_->name; }
@@ -73,6 +76,7 @@ class Product {
     using TileCall = std::function<bool(const Range&, int lanes, const Workspace<T>&)>;
     using RowCall = std::function<bool(std::int64_t, const Workspace<T>&)>;
     void complete(Job<T>& job, double growth) const;
+    static void leave_room_for_squares(Job<T>& job, std::int64_t n_columns);
     std::int64_t run_rows(std::int64_t n, std::int64_t line, std::int64_t n_listed, const RowCall& call) const;
     std::int64_t run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_listed, int n_threads,
                            const TileCall& call, const std::function<void()>& poll) const;

@@ -24,3 +24,11 @@ def distances(X, V):
 def nearest_rows(X, V, m):
     """The m nearest rows of V, nearest first, ties to the lower index."""
     return np.argsort(distances(X, V), axis=1, kind="stable")[:, :m]
+
+
+def nystroem_features(C, W):
+    """C W^(-1/2), with the square root of the pseudo-inverse of |W|."""
+    values, vectors = np.linalg.eigh(W)
+    sizes = np.abs(values)
+    kept = sizes > 1e-12 * sizes.max()
+    return C @ (vectors[:, kept] / np.sqrt(sizes[kept])) @ vectors[:, kept].T

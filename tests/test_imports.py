@@ -18,7 +18,15 @@ RULES = {
     "container.py": ({"transform"}, {"numpy", "scipy", "safetensors"}),
     "search": ({"threads", "lloyd", "cluster", "neighbors", "container", "persistence", "search"}, {"numpy", "faiss"}),
     "neighbors.py": ({"threads", "cluster", "search"}, {"numpy", "scipy", "sklearn"}),
-    "persistence.py": ({"transform", "lloyd", "cluster", "container", "search"}, {"numpy", "sklearn"}),
+    "nystroem": ({"threads", "transform", "nystroem"}, {"numpy", "scipy"}),
+    "kernel_approximation.py": (
+        {"threads", "transform", "nystroem", "cluster", "persistence"},
+        {"numpy", "scipy", "sklearn"},
+    ),
+    "persistence.py": (
+        {"transform", "lloyd", "cluster", "kernel_approximation", "nystroem", "container", "search"},
+        {"numpy", "sklearn"},
+    ),
 }
 OUTSIDE = {
     "numpy",

@@ -296,7 +296,7 @@ def test_errors_of_the_file_system(tmp_path):
 def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(NotFittedError):
         QKMeans().save(tmp_path / "model")
-    with pytest.raises(TypeError, match="must be a QKMeans, got int"):
+    with pytest.raises(TypeError, match="must be a QKMeans or a QKNystroem, got int"):
         save(3, tmp_path / "model")
     with pytest.raises(ValueError, match="compression must be a finite number"):
         fitted().set_params(compression=np.inf).save(tmp_path / "model")

@@ -29,14 +29,14 @@ void finish(const Job<T>& job, const T* in, Sink& sink) {
     for (std::int64_t i = 0; i < s.n_slices; ++i) multiply_slice(s, s.slices[i], job.offset, in, sink);
 }
 
-// The last factor of `apply`, one window of outputs at a time.
-template <class T, int N>
-void finish_scores(const Job<T>& job, const T* in, const Range& rows, const Workspace<T>& w) {
+// The last factor, one window of outputs at a time, by way of a sink that writes them to the window.
+template <class T, int N, class Sink>
+void finish_scores(const Job<T>& job, const T* in, const Range& rows, const Workspace<T>& w, Sink sink) {
     const FactorView<T>& s = job.factors[job.n_factors - 1];
     T* scores = job.scores + rows.first * job.score_row_step;
     for (std::int64_t base = 0, i = 0; base < s.n_rows; base += kWindowRows, ++i) {
         const std::int64_t n = s.n_rows - base < kWindowRows ? s.n_rows - base : kWindowRows;
-        KeepRow<T, N> sink{w.window, base};
+        sink.first = base;
         for (std::int64_t k = s.windows[i]; k < s.windows[i + 1]; ++k)
             multiply_slice(s, s.slices[k], job.offset, in, sink);
         store_tile(w.window, N * kWidth<T>, n, scores + base * job.score_column_step, job.score_row_step,
@@ -73,7 +73,7 @@ struct ProductTile {
         if (job.labels && !fine) return false;
         const T* in = walk<T, N>(job, w);
         if (!job.labels)
-            finish_scores<T, N>(job, in, rows, w);
+            finish_scores<T, N>(job, in, rows, w, KeepRow<T, N>{w.window, 0});
         else if (job.n_listed == 1)
             finish_largest<T, N>(job, in, rows);
         else

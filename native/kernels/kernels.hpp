@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chain.hpp"
+#include "gaussian.hpp"
 #include "refine.hpp"
 #include "seeding.hpp"
 #include "shortlist.hpp"
@@ -41,7 +42,13 @@ bool settle_tile(const SettleJob<T>& job, const Range& rows, int lanes, const Wo
 }
 
 template <class T>
-constexpr Kernels<T> kKernels{QM_NAME, QM_MAX_TILE_BYTES, tile<T>, row<T>, settle_tile<T>, settle_row<T>};
+bool gaussian_tile(const GaussianJob<T>& job, const Range& rows, int lanes, const Workspace<T>& w) {
+    return with_lanes<GaussianTile, T>(job, rows, lanes, w);
+}
+
+template <class T>
+constexpr Kernels<T> kKernels{QM_NAME,        QM_MAX_TILE_BYTES, tile<T>,          row<T>,
+                              settle_tile<T>, settle_row<T>,     gaussian_tile<T>, gaussian_row<T>};
 
 constexpr Routines kRoutines{fit_rows, add_members, moments, seed, refine, sparse_times};
 

@@ -111,6 +111,14 @@ struct SettleJob {
 };
 constexpr int kListed = 64;  // candidates that wait to be settled, at most
 
+// Gaussian kernel values exp(-gamma |x - m - v_k|^2) between rows x and the rows v_k of a product (see gaussian.hpp).
+template <class T>
+struct GaussianJob {
+    Job<T> product;  // its factors, offset -|v_k|^2 / 2, limit, rows and scores
+    const T* mean;   // IN  n_columns
+    T gamma;
+};
+
 // Least squares on supports: n_rows problems over n_atoms unknowns with one Gram matrix (see support.hpp).
 struct SupportJob {
     std::int64_t n_rows;
@@ -232,6 +240,8 @@ struct Kernels {
     bool (*row)(const Job<T>&, std::int64_t row, const Workspace<T>&);
     bool (*settle_tile)(const SettleJob<T>&, const Range& rows, int lanes, const Workspace<T>&);
     bool (*settle_row)(const SettleJob<T>&, std::int64_t row, const Workspace<T>&);
+    bool (*gaussian_tile)(const GaussianJob<T>&, const Range& rows, int lanes, const Workspace<T>&);
+    bool (*gaussian_row)(const GaussianJob<T>&, std::int64_t row, const Workspace<T>&);
 };
 
 }  // namespace quickmeans

@@ -122,3 +122,14 @@ class _Product:
 
 class Product32(_Product): ...
 class Product64(_Product): ...
+
+def gaussian(
+    product: Product32 | Product64,
+    x: NDArray[Any],
+    mean: NDArray[Any],
+    offset: NDArray[Any],
+    largest_offset: float,
+    gamma: float,
+    out: NDArray[Any],
+    n_threads: int,
+) -> int: ...

@@ -1,7 +1,8 @@
 r"""Fitted models in files that hold numbers only; see :mod:`quickmeans.container` for what all such files share.
 
 The tensors of a QKMeans are ``mean``, ``objective_history``, ``centers`` unless they follow from the product,
-``labels`` if asked for, and the factors of the product.
+``labels`` if asked for, and the factors of the product; those of a QKNystroem ``mean``, ``normalization``,
+``component_indices`` if the landmarks are rows of X, and the factors.
 """
 
 import math
@@ -33,7 +34,9 @@ from quickmeans.container import (
     take_product,
     write,
 )
+from quickmeans.kernel_approximation import QKNystroem
 from quickmeans.lloyd.points import Frame
+from quickmeans.nystroem.kernels import NAMES, Landmarks
 from quickmeans.transform import SparseProduct
 
 # Centroids that follow from the product are stored all the same if they would be so many times larger than the file:
@@ -49,24 +52,28 @@ _NUMBERS: dict[str, type[int] | type[float]] = {
 _NOT_STORED = {"n_threads", "callback"}
 
 
-def save(model: QKMeans, path: str | os.PathLike[str], *, labels: bool = False) -> None:
+def save(model: QKMeans | QKNystroem, path: str | os.PathLike[str], *, labels: bool = False) -> None:
     """Write a fitted model to a file, to be read by :func:`load`.
 
     The file appears complete or not at all; one that is there already stays until then. Not stored are `n_threads`,
     `callback`, an `init` that is an array or a callable, and a `random_state` that is a generator: the loaded model has
-    their defaults. With ``shortlist=0`` the dense centroids are not stored either, but computed when it is loaded.
+    their defaults. With ``shortlist=0`` the dense centroids are not stored either, but computed when it is loaded. Nor
+    are `landmarks` of a QKNystroem that are no string, and one whose kernel is a pair of functions cannot be stored.
 
     Parameters
     ----------
-    model : QKMeans
+    model : QKMeans or QKNystroem
         Fitted.
     path : str or path
     labels : bool
-        Whether to store `labels_`, one number for every row that the model was fitted to.
+        Whether to store `labels_` of a QKMeans, one number for every row that the model was fitted to.
     """
-    if type(model) is not QKMeans:
-        raise TypeError(f"model must be a QKMeans, got {type(model).__name__}.")
+    if type(model) not in (QKMeans, QKNystroem):
+        raise TypeError(f"model must be a QKMeans or a QKNystroem, got {type(model).__name__}.")
     check_is_fitted(model)
+    if isinstance(model, QKNystroem):
+        write(path, _encode_nystroem(model))
+        return
     if labels and not hasattr(model, "labels_"):
         raise ValueError("The model has no labels_ to store, having been loaded without; save it with labels=False.")
     write(path, encode_model(model, labels))
@@ -116,12 +123,33 @@ def encode_model(model: QKMeans, labels: bool) -> bytes:
     return encode(type(model).__name__, about, tensors)
 
 
-def _storable_parameters(model: QKMeans) -> dict[str, Any]:
+def _encode_nystroem(model: QKNystroem) -> bytes:
+    kernel, degree, coef0 = model._fitted_kernel
+    if not isinstance(kernel, str):
+        raise ValueError("A kernel that is a pair of functions cannot be stored; save models with a kernel by name.")
+    tensors = {"mean": model.mean_, "normalization": model.normalization_} | product_tensors(model.product_)
+    if model.component_indices_ is not None:
+        tensors["component_indices"] = model.component_indices_.astype(np.uint64)
+    about = {
+        "parameters": _storable_parameters(model),
+        "fitted_kernel": kernel,
+        "fitted_degree": int(degree),
+        "fitted_coef0": float(coef0),
+        "gamma": float(model.gamma_),
+        "n_factors": len(model.product_.factors),
+        "working_dtype": model.product_.dtype.name,
+        "feature_names_in": [str(name) for name in getattr(model, "feature_names_in_", ())],
+    }
+    return encode(type(model).__name__, about, tensors)
+
+
+def _storable_parameters(model: QKMeans | QKNystroem) -> dict[str, Any]:
     model._check_parameters()
     given = model.get_params(deep=False)
     parameters = {name: plain(value) for name, value in given.items() if name not in _NOT_STORED}
-    if not isinstance(parameters["init"], str):
-        del parameters["init"]
+    for name in parameters.keys() & {"init", "landmarks", "kernel"}:
+        if not isinstance(parameters[name], str):
+            del parameters[name]
     if not isinstance(parameters["random_state"], int | None):
         del parameters["random_state"]
     for name, value in parameters.items():
@@ -141,6 +169,8 @@ def read_object(file: BinaryIO, path: Path) -> Any:
             from quickmeans.search.files import read_index  # which imports this module
 
             return read_index(about, tensors, path)
+        if about.get("class") == QKNystroem.__name__:
+            return _nystroem(about, tensors)
         return _model(about, tensors, size)
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidModelError(f"is not a valid model: {error}") from None
@@ -162,7 +192,7 @@ def _model(about: About, tensors: Tensors, size: int) -> QKMeans:
     fitted = {name + "_": number(about, name, kind) for name, kind in _NUMBERS.items()}
     if not 0 <= fitted["reach_"] <= 1:
         raise ValueError("reach must be between 0 and 1.")
-    model = QKMeans(**_parameters(about))
+    model = QKMeans(**_parameters(about, QKMeans))
     model._check_parameters()
     mean = take(tensors, "mean", 1, ("float64",))
     if fitted["n_features_in_"] != len(mean):
@@ -187,18 +217,50 @@ def _model(about: About, tensors: Tensors, size: int) -> QKMeans:
     return model
 
 
-def _parameters(about: About) -> dict[str, Any]:
+def _nystroem(about: About, tensors: Tensors) -> QKNystroem:
+    """The same for a QKNystroem."""
+    if about["format_version"] != 1:
+        raise ValueError("the header must have format version 1.")
+    model = QKNystroem(**_parameters(about, QKNystroem))
+    model._check_parameters()
+    kernel, degree, coef0 = about.get("fitted_kernel"), number(about, "fitted_degree", int), about.get("fitted_coef0")
+    if kernel not in NAMES or degree < 1 or type(coef0) is not float or not is_storable(coef0):
+        raise ValueError("fitted_kernel, fitted_degree and fitted_coef0 must be those of a kernel.")
+    fitted: dict[str, Any] = {"gamma_": number(about, "gamma", float), "_fitted_kernel": (kernel, degree, coef0)}
+    if not fitted["gamma_"] > 0:
+        raise ValueError("gamma must be positive.")
+    dtype, mean = floating(about, "working_dtype"), take(tensors, "mean", 1, ("float64",))
+    product = take_product(number(about, "n_factors", int), tensors, len(mean), dtype)
+    normalization = take(tensors, "normalization", 2, (dtype.name,))
+    if product is None or normalization.shape != (product.shape[0], product.shape[0]):
+        raise ValueError("normalization must be square, with one row per landmark, and there must be factors.")
+    indices = (
+        take(tensors, "component_indices", 1, UNSIGNED).astype(np.int64) if "component_indices" in tensors else None
+    )
+    if indices is not None and (len(indices) != len(normalization) or (indices < 0).any()):
+        raise ValueError("component_indices must have one row per landmark.")
+    if tensors:
+        raise ValueError(f"it must not have a tensor {min(tensors)!r}.")
+    fitted |= {"normalization_": normalization, "component_indices_": indices, "n_features_in_": len(mean)}
+    model.__dict__.update(fitted | feature_names(about, len(mean)))
+    model._set_landmarks(Landmarks(product, mean))
+    model._values.values(mean[None].astype(dtype), 1)  # refuses landmarks too large to compare
+    return model
+
+
+def _parameters(about: About, kind: type[QKMeans] | type[QKNystroem]) -> dict[str, Any]:
     parameters = about.get("parameters")
     if not isinstance(parameters, dict) or not all(map(is_storable, parameters.values())):
         raise ValueError("parameters must be finite numbers, strings or null.")
-    unknown = parameters.keys() - (QKMeans().get_params().keys() - _NOT_STORED)
+    unknown = parameters.keys() - (kind().get_params().keys() - _NOT_STORED)
     if unknown:
         raise ValueError(
             f"quickmeans {version('quickmeans')} knows no parameter {min(unknown)!r}; "
             f"the file says that it is from version {about.get('library_version')!r}."
         )
-    if not isinstance(parameters.get("init", ""), str):
-        raise ValueError("init must be a string.")
+    for name in parameters.keys() & {"init", "landmarks", "kernel"}:
+        if not isinstance(parameters[name], str):
+            raise ValueError(f"{name} must be a string.")
     return parameters
 
 

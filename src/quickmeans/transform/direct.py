@@ -37,6 +37,17 @@ def largest_entries(U: Array, n: Array, budget: int) -> Factors | None:
     return [kept]
 
 
+def largest_per_row(U: Array, budget: int) -> Factors | None:
+    """U itself with equally many entries of every row, the largest ones."""
+    count = min(budget // len(U), int(DENSE_SHARE * U.shape[1]))
+    if count == 0:
+        return None
+    chosen = np.argpartition(np.abs(U), U.shape[1] - count, axis=1)[:, U.shape[1] - count :]
+    kept = np.zeros(U.shape)
+    np.put_along_axis(kept, chosen, np.take_along_axis(U, chosen, axis=1), axis=1)
+    return [kept]
+
+
 def over_transform(U: Array, n: Array, budget: int, name: str) -> Factors | None:
     """The largest coefficients over a fixed orthonormal transform T: U = (U T') T."""
     transform = TRANSFORMS[name](U.shape[1])

@@ -250,6 +250,44 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         squares = _squared_norms(rows)[:, None] - 2 * scores.astype(np.float64)
         return labels, _finite(np.sqrt(np.maximum(squares, 0)), dtype, "The distances overflow; scale X")
 
+    def gaussian(
+        self, X: ArrayLike, gamma: float, *, mean: ArrayLike | None = None, n_threads: int | None = None
+    ) -> NDArray[Any]:
+        r"""Gaussian kernel values between the rows of X, about a mean m, and the rows of V; N x K and row-major.
+
+        .. math:: \exp(-\gamma \|x - m - v_k\|^2)
+
+        The distances are computed as in :meth:`nearest_row` and never stored.
+
+        Parameters
+        ----------
+        X : array of shape (N, D)
+            Finite real numbers.
+        gamma : float
+            Positive.
+        mean : array of shape (D,), optional
+            By default zero.
+        n_threads : int, optional
+            At most so many threads; by default see :func:`quickmeans.threads.resolve_threads`.
+        """
+        rows = check_rows(X, self.shape[1])
+        if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number) or not 0 < gamma < np.inf:
+            raise ValueError(f"gamma must be a positive finite number, got {gamma!r}.")
+        dtype = self._dtype_with(rows)
+        centre = np.zeros(self.shape[1]) if mean is None else check_dense(mean, "mean").astype(np.float64)
+        if centre.shape != (self.shape[1],):
+            raise ValueError(f"mean must have shape ({self.shape[1]},), one value per column, got {centre.shape}.")
+        offset, largest = self._offset(None, dtype)
+        out = np.empty((rows.shape[0], self.shape[0]), dtype)
+        threads = _threads(rows, n_threads)
+        shift = _finite(centre, dtype, "mean must be finite")
+        if np.abs(shift).max() > np.sqrt(np.finfo(dtype).max / (16.0 * len(shift))):
+            raise ValueError(f"mean is too large for {dtype}: its square must be finite; scale X and mean.")
+        bad = _native.gaussian(self._kernel(dtype), rows, shift, offset, largest, float(gamma), out, threads)
+        if bad >= 0:
+            raise ValueError(_why_not_comparable(rows, bad, dtype))
+        return out
+
     def _offset(self, bias: ArrayLike | None, dtype: np.dtype[Any]) -> tuple[NDArray[Any], float]:
         """0 - b (and so never -0), b the given bias or half the squared norms of the rows; and its largest size."""
         if bias is not None:
@@ -390,7 +428,7 @@ def _why_not_comparable(rows: NDArray[Any], first: int, dtype: np.dtype[Any]) ->
         return f"The products with rows of X from {first} on may overflow {dtype}; {remedy}."
     i, j = first + position[0], position[1]
     what = "NaN" if np.isnan(rows[i, j]) else "infinity"
-    return f"X contains {what} (row {i}, column {j}); nearest rows are defined for finite numbers only."
+    return f"X contains {what} (row {i}, column {j}); only finite numbers can be compared."
 
 
 def _threads(rows: NDArray[Any], n_threads: int | None) -> int:

@@ -1,0 +1,172 @@
+"""QKNystroem against scikit-learn's Nystroem and RBFSampler: time per row, error of the kernel matrix, SVM accuracy.
+
+    QUICKMEANS_DATA=... python -m benchmarks.nystroem [time error svm] [mnist fashion-mnist blobs] [10 16 ...]
+
+The kernel is Gaussian with gamma="mean-distance". Errors are those of the kernel matrix of rows that were not used to
+fit. Prints progress and writes benchmarks/results/nystroem.json; sections that were not asked for stay as they
+were. `python -m benchmarks.nystroem plot` draws docs/nystroem.png from it.
+"""
+
+import gzip
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_blobs
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.svm import LinearSVC
+
+from benchmarks.data import directory
+from benchmarks.harness import alternate, load, machine, save
+from benchmarks.plots import axes, finish
+from quickmeans import QKNystroem
+
+SEEDS = range(5)
+KINDS = ("kmeans", "qkmeans", "uniform", "leverage", "hadamard", "haar", "kmeans-hadamard")
+CASES = [(name, K) for name in ("mnist", "fashion-mnist") for K in (10, 16, 30, 128, 256, 512)] + [
+    ("blobs", K) for K in (128, 256, 512)
+]
+
+
+def split(name):
+    """Training rows, test rows and their labels; images between 0 and 1."""
+    if name == "blobs":
+        X, y = make_blobs(30000, 2000, centers=1000, cluster_std=12, random_state=0)
+        return X[:29000].astype(np.float32), X[29000:].astype(np.float32), y[:29000], y[29000:]
+    parts = []
+    for file, offset in (("train-images-idx3", 16), ("t10k-images-idx3", 16), ("train-labels-idx1", 8),
+                         ("t10k-labels-idx1", 8)):  # fmt: skip
+        with gzip.open(directory() / name / f"{file}-ubyte.gz") as stream:
+            parts.append(np.frombuffer(stream.read(), np.uint8, offset=offset))
+    return *(part.reshape(-1, 784).astype(np.float32) / np.float32(255) for part in parts[:2]), *parts[2:]
+
+
+def fitted(X, K, kind, seed, **options):
+    return QKNystroem(gamma="mean-distance", n_components=K, landmarks=kind, random_state=seed, **options).fit(X)
+
+
+def summary(values):
+    return {"mean": float(np.mean(values)), "deviation": float(np.std(values))}
+
+
+def error(cases):
+    """The error of the kernel matrix of 1000 test rows, five seeds."""
+    for name, K in cases:
+        X, test, *_ = split(name)
+        test, record = test[:1000], {"data": name, "K": K, "error": {}, "multiply_adds": {}}
+        for kind in KINDS:
+            models = [fitted(X, K, kind, seed) for seed in SEEDS]
+            record["error"][kind] = summary([model.approximation_error(test) for model in models])
+            record["multiply_adds"][kind] = float(np.mean([model.product_.macs for model in models]))
+        gamma = models[0].gamma_
+        distances = ((test**2).sum(1)[:, None] + (test**2).sum(1) - 2 * test @ test.T).clip(min=0)
+        exact = np.exp(-gamma * distances)
+        found = []
+        for seed in SEEDS:
+            F = RBFSampler(gamma=gamma, n_components=K, random_state=seed).fit(test).transform(test)
+            found.append(np.linalg.norm(exact - F @ F.T) / np.linalg.norm(exact))
+        record["error"]["RBFSampler"] = summary(found)
+        print(record, flush=True)
+        yield record
+
+
+def svm(cases):
+    """Accuracy of LinearSVC on the features, five seeds; where there are a thousand classes it takes too long."""
+    for name, K in cases:
+        if name == "blobs" or K > 30:
+            continue
+        X, test, y, expected = split(name)
+        record = {"data": name, "K": K, "accuracy": {}}
+        for kind in ("kmeans", "qkmeans", "uniform"):
+            scores = []
+            for seed in SEEDS:
+                model = fitted(X, K, kind, seed)
+                machine = LinearSVC(random_state=0).fit(model.transform(X), y)
+                scores.append(machine.score(model.transform(test), expected))
+            record["accuracy"][kind] = summary(scores)
+        print(record, flush=True)
+        yield record
+
+
+def time(cases):
+    """Microseconds per row of features and of kernel rows, on all training rows."""
+    for name, K in cases:
+        X = split(name)[0]
+        models = {"kmeans": fitted(X, K, "kmeans", 0), "qkmeans": fitted(X, K, "qkmeans", 0)}
+        if name == "blobs":
+            models["qkmeans, compression 25"] = fitted(X, K, "qkmeans", 0, compression=25)
+        peer = Nystroem(gamma=models["kmeans"].gamma_, n_components=K).fit(models["kmeans"].components_)
+        sampler = RBFSampler(gamma=models["kmeans"].gamma_, n_components=K, random_state=0).fit(X[:10])
+        U = models["kmeans"].components_
+        calls = {"sklearn Nystroem": lambda p=peer, X=X: p.transform(X),
+                 "sklearn RBFSampler": lambda s=sampler, X=X: s.transform(X),
+                 "dense product": lambda X=X, U=U: X @ U.T}  # fmt: skip
+        for key, model in models.items():
+            calls[f"features, {key}"] = lambda m=model, X=X: m.transform(X)
+            calls[f"kernel rows, {key}"] = lambda m=model, X=X: m.kernel_row(X)
+            calls[f"product, {key}"] = lambda m=model, X=X: m.product_.apply(X)
+        seconds = alternate(calls, rounds=4, most=20)
+        record = {"data": name, "K": K, "D": X.shape[1], "N": len(X),
+                  "microseconds_per_row": {key: 1e6 * value / len(X) for key, value in seconds.items()},
+                  "multiply_adds": {key: model.product_.macs for key, model in models.items()},
+                  "times_sklearn": {key: seconds["sklearn Nystroem"] / seconds[f"features, {key}"] for key in models},
+                  "product_times_dense": {key: seconds["dense product"] / seconds[f"product, {key}"]
+                                          for key in models},
+                  "kernel_rows_times_dense_product": {key: seconds["dense product"] / seconds[f"kernel rows, {key}"]
+                                                      for key in models}}  # fmt: skip
+        print(record, flush=True)
+        yield record
+
+
+SECTIONS = {"time": time, "error": error, "svm": svm}
+
+
+def keep(section, record):
+    """Into the file at once: the record in the place of an earlier one of the same case."""
+    content = load("nystroem")
+    content.setdefault("gamma", "mean-distance")
+    content.setdefault("seeds", len(SEEDS))
+    part = content.setdefault(section, {"records": []})
+    part["machine"] = machine("scikit-learn")
+    case = (record["data"], record["K"])
+    part["records"] = [other for other in part["records"] if (other["data"], other["K"]) != case] + [record]
+    part["records"].sort(key=lambda other: CASES.index((other["data"], other["K"])))
+    save("nystroem", content)
+
+
+def plot():
+    """Error against K for every kind of landmark."""
+    records = load("nystroem")["error"]["records"]
+    names = list(dict.fromkeys(record["data"] for record in records))
+    figure, panels = axes(len(names), "Error of the kernel matrix of 1000 test rows (mean and deviation of five seeds)")
+    for panel, name in zip(panels, names, strict=True):
+        mine = [record for record in records if record["data"] == name]
+        for kind in [*KINDS, "RBFSampler"]:
+            values = [record["error"][kind] for record in mine]
+            panel.errorbar([record["K"] for record in mine], [value["mean"] for value in values],
+                           [value["deviation"] for value in values], fmt="o-", label=kind,
+                           lw=2.5 if kind == "qkmeans" else 1)  # fmt: skip
+        panel.set(title=name, xlabel="landmarks", ylabel="relative error", xscale="log", yscale="log")
+        panel.grid(alpha=0.3, which="both")
+    panels[0].legend(fontsize=8)
+    finish(figure, "nystroem")
+    plt.close(figure)
+
+
+def main():
+    """Arguments are sections, data sets and numbers of landmarks; of what is not named, all."""
+    arguments = sys.argv[1:]
+    if "plot" in arguments:
+        plot()
+        return
+    chosen = [name for name in arguments if name in SECTIONS] or list(SECTIONS)
+    only = {argument for argument in arguments if argument not in SECTIONS}
+    names, sizes = {name for name, _ in CASES} & only, {str(K) for _, K in CASES} & only
+    cases = [(name, K) for name, K in CASES if name in (names or {name}) and str(K) in (sizes or {str(K)})]
+    for section in chosen:
+        for record in SECTIONS[section](cases):
+            keep(section, record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+// Arrays from Python as the kernels see them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+
+#include "kernels/types.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace quickmeans {
+
+using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+inline void require(bool condition, const char* message) {
+    if (!condition) throw std::invalid_argument(message);
+}
+
+inline Scalar scalar_of(nb::dlpack::dtype dtype) {
+    using Code = nb::dlpack::dtype_code;
+    const int size = dtype.bits == 8 ? 0 : dtype.bits == 16 ? 1 : dtype.bits == 32 ? 2 : dtype.bits == 64 ? 3 : -1;
+    require(size >= 0 && dtype.lanes == 1, "unsupported element type");
+    switch (Code(dtype.code)) {
+        case Code::Float:
+            require(size > 0, "unsupported element type");
+            return Scalar(int(Scalar::f16) + size - 1);
+        case Code::Int:
+            return Scalar(int(Scalar::i8) + size);
+        case Code::UInt:
+            return Scalar(int(Scalar::u8) + size);
+        case Code::Bool:
+            return Scalar::u8;
+        default:
+            throw std::invalid_argument("unsupported element type");
+    }
+}
+
+inline RowsView view_of(const AnyArray& x, std::int64_t n_columns) {
+    require(x.ndim() == 2 && std::int64_t(x.shape(1)) == n_columns, "rows do not fit the product");
+    const std::int64_t size = std::int64_t(x.itemsize());
+    return {static_cast<const char*>(x.data()),
+            std::int64_t(x.shape(0)),
+            n_columns,
+            x.stride(0) * size,
+            x.stride(1) * size,
+            scalar_of(x.dtype()),
+            nullptr};
+}
+
+// Some rows only: those that the index names, if there is one.
+inline RowsView view_of(const AnyArray& x, std::int64_t n_columns, const std::optional<Vector<std::int64_t>>& index) {
+    RowsView rows = view_of(x, n_columns);
+    if (!index) return rows;
+    for (std::size_t i = 0; i < index->size(); ++i)
+        require(index->data()[i] >= 0 && index->data()[i] < rows.n_rows, "row out of range");
+    rows.n_rows = std::int64_t(index->size());
+    rows.index = index->data();
+    return rows;
+}
+
+// Let Ctrl-C through ten times a second; called without the GIL.
+class Interruptible {
+  public:
+    void operator()() {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_ < std::chrono::milliseconds(100)) return;
+        last_ = now;
+        nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+
+  private:
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace quickmeans

@@ -1,0 +1,1 @@
+"""The Nyström approximation: kernels, landmarks and the features they make; functions on arrays."""
