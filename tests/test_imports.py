@@ -16,7 +16,9 @@ RULES = {
     "transform": ({"_native", "threads", "transform"}, {"numpy", "scipy"}),
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
     "container.py": ({"transform"}, {"numpy", "scipy", "safetensors"}),
-    "persistence.py": ({"transform", "lloyd", "cluster", "container"}, {"numpy", "sklearn"}),
+    "rows": ({"lloyd", "rows", "transform"}, {"numpy", "pyarrow", "h5py", "dask", "distributed"}),
+    "checkpoint.py": ({"lloyd", "container"}, {"numpy"}),
+    "persistence.py": ({"transform", "lloyd", "cluster", "container", "parameters"}, {"numpy", "sklearn"}),
 }
 OUTSIDE = {
     "numpy",
@@ -25,6 +27,8 @@ OUTSIDE = {
     "rich",
     "matplotlib",
     "dask",
+    "distributed",
+    "h5py",
     "faiss",
     "pyarrow",
     "safetensors",

@@ -33,6 +33,7 @@ from quickmeans.container import (
     write,
 )
 from quickmeans.lloyd.points import Frame
+from quickmeans.parameters import check_parameters
 from quickmeans.transform import SparseProduct
 
 # Centroids that follow from the product are stored all the same if they would be so many times larger than the file:
@@ -45,7 +46,7 @@ _NUMBERS: dict[str, type[int] | type[float]] = {
     "n_iter": int,
     "n_features_in": int,
 }
-_NOT_STORED = {"n_threads", "callback"}
+_NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 
 def save(model: QKMeans, path: str | os.PathLike[str], *, labels: bool = False) -> None:
@@ -116,7 +117,7 @@ def encode_model(model: QKMeans, labels: bool) -> bytes:
 
 
 def _storable_parameters(model: QKMeans) -> dict[str, Any]:
-    model._check_parameters()
+    check_parameters(model)
     given = model.get_params(deep=False)
     parameters = {name: plain(value) for name, value in given.items() if name not in _NOT_STORED}
     if not isinstance(parameters["init"], str):
@@ -149,7 +150,7 @@ def _model(about: About, tensors: Tensors, size: int) -> QKMeans:
     if not 0 <= fitted["reach_"] <= 1:
         raise ValueError("reach must be between 0 and 1.")
     model = QKMeans(**_parameters(about))
-    model._check_parameters()
+    check_parameters(model)
     mean = take(tensors, "mean", 1, ("float64",))
     if fitted["n_features_in_"] != len(mean):
         raise ValueError("n_features_in must be the length of the mean.")

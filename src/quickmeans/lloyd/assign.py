@@ -35,6 +35,7 @@ class Assignment:
     norms_known: bool = False
     n_listed: int = 0
     n_settled: int = 0
+    objective: float = 0.0  # of these rows, where somebody has computed it
 
     @classmethod
     def empty(cls, n_rows: int, dtype: np.dtype[Any]) -> "Assignment":
