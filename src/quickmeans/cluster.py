@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -23,7 +23,7 @@ from quickmeans.parameters import check_parameters, check_sample_weight, n_runs
 from quickmeans.partial import partial_fit
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
 from quickmeans.rows.features import check_features
-from quickmeans.rows.open import as_source
+from quickmeans.rows.open import as_source, is_dask
 from quickmeans.rows.output import write_labels
 from quickmeans.rows.stream import SourceStream
 from quickmeans.run import run_once
@@ -193,16 +193,15 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> Self:
         X = self._check_rows(X, reset=True)
-        weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
+        points = self._points(X, sample_weight)
+        if len(points) < self.n_clusters:
+            raise ValueError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}.")
         if self.compression != "auto" and X.shape[1] / float(self.compression) < 1 + 1 / self.n_clusters:
             warnings.warn(
                 f"compression={self.compression:g} would leave less than one number per centroid of "
                 f"{X.shape[1]} features; centroids are kept dense.",
                 stacklevel=4,
             )
-        points = Points(X, weights, resolve_threads(self.n_threads), spherical=bool(self.spherical))
-        if len(points) < self.n_clusters:
-            raise ValueError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}.")
         seeds = check_random_state(self.random_state).randint(2**31, size=n_runs(self))
         root = begin_callbacks(self, len(seeds))
         best, interrupted = self._best_run(points, seeds, root)
@@ -212,6 +211,17 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         if root is not None:
             root.call_on_fit_task_end(estimator=self)
         return self
+
+    def _points(self, X: Any, sample_weight: Any) -> Points:
+        spherical = bool(self.spherical)
+        if is_dask(getattr(X, "array", None)):
+            from quickmeans.rows.dask_fit import DaskPoints
+
+            if self.batch_size is not None:
+                raise ValueError("batch_size is not for Dask arrays; call partial_fit with one chunk after the other.")
+            return DaskPoints(X, sample_weight, 1 if self.n_threads is None else self.n_threads, spherical=spherical)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
+        return Points(X, weights, resolve_threads(self.n_threads), spherical=spherical)
 
     def _best_run(self, points: Points, seeds: Any, root: Any) -> tuple[Clustering, bool]:
         """The best of the runs, and whether Ctrl-C ended them; without a run to show for it, that is passed on."""
@@ -250,7 +260,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self._counts = run.counts
         self.__dict__.pop("_batch", None)
         self._screen: Screen | ProductRows = run.screen
-        n_found = len(np.unique(run.labels))
+        n_found = run.n_filled
         if n_found < self.n_clusters:
             reason = (
                 "the product is too coarse for more; a lower compression helps"
@@ -285,6 +295,11 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         as they are found, and how many there are is returned.
         """
         X = self._rows_to_place(X)
+        if is_dask(getattr(X, "array", None)) and output is None:
+            from quickmeans.rows.dask import lazy_labels
+
+            screen = self._screen.certain() if exact else self._screen
+            return lazy_labels(X.array, screen, self.n_threads or 1)
         labels = (found.labels for _, found in self._assigned(X, exact=exact, settle_all=False))
         if output is not None:
             return write_labels(output, labels)
@@ -296,11 +311,15 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self.fit(X, sample_weight=sample_weight)
         return self.labels_
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Distances of every row to every centroid."""
+    def transform(self, X: Any) -> Any:
+        """Distances of every row to every centroid; of a Dask array, as one."""
         X = self._rows_to_place(X, finite=True)
         centers = self.cluster_centers_.astype(np.float64) - self.mean_
         dtype = np.float32 if X.dtype == np.float32 else np.float64
+        if is_dask(getattr(X, "array", None)):
+            from quickmeans.rows.dask import lazy_distances
+
+            return lazy_distances(X.array, centers, self._frame, dtype)
         if not isinstance(X, Stream):
             return distances(X, centers, self._frame, dtype)
         parts = []
@@ -359,6 +378,12 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _check_rows(self, X: Any, *, reset: bool, finite: bool = False) -> Any:
         """X as it is if it can be: the kernel reads every numeric type, and finds NaN and infinity itself."""
+        if is_dask(X):
+            from quickmeans.rows.dask import as_rows
+
+            rows = as_rows(X)
+            check_features(self, rows, reset=reset)
+            return rows
         source = as_source(X)
         if source is not None:
             check_features(self, source, reset=reset)

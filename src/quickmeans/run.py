@@ -13,7 +13,7 @@ from quickmeans.lloyd.init import kmeans_plusplus, random_rows, sample_size
 from quickmeans.lloyd.loop import Clustering, lloyd
 from quickmeans.lloyd.minibatch import mini_batch_means
 from quickmeans.lloyd.passes import ChunkPass, Pass, passes_over
-from quickmeans.lloyd.points import Points
+from quickmeans.lloyd.points import Elsewhere, Points
 from quickmeans.lloyd.quick import quick_means
 from quickmeans.lloyd.screening import Screener
 from quickmeans.lloyd.stream import Stream
@@ -31,7 +31,10 @@ def run_once(model: Any, points: Points, seed: int, watch: Any) -> Clustering:
     screener = screener_of(model, points, screen_rng)
     run = None if checkpoint is None else checkpoint.resume(screener)
     if run is None:
-        centers = starting_centers(model, points, start_rng, watch.say)
+        if isinstance(points, Elsewhere) and isinstance(model.init, str) and model.init == "k-means++":
+            centers = points.start(model.n_clusters, seed, screener)
+        else:
+            centers = starting_centers(model, points, start_rng, watch.say)
         run = Clustering(centers, screener(centers))
     tol = model.tol * points.scatter / (points.total * points.X.shape[1])
     observe = watch if checkpoint is None else checkpoint.before(watch, run, screener)
@@ -47,6 +50,9 @@ def run_once(model: Any, points: Points, seed: int, watch: Any) -> Clustering:
 
 def _passes(model: Any, points: Points) -> Pass:
     """With a checkpoint, passes that remember nothing from one to the next: what is not kept cannot be missed."""
+    if isinstance(points, Elsewhere):
+        passes: Pass = points.passes(model.n_clusters)
+        return passes
     if model.checkpoint is not None:
         return ChunkPass(points, model.n_clusters, with_bounds=False)
     return passes_over(points, model.n_clusters)

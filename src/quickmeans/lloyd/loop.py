@@ -29,6 +29,7 @@ class Clustering:
     labels: Any = None
     objective: float = np.inf
     n_candidates: float = 0.0
+    n_filled: int = 0  # clusters with rows
     counts: NDArray[np.float64] | None = None  # how much weight each centroid has got, ever
 
     def advance(
@@ -43,6 +44,7 @@ class Clustering:
         """Labels and objective of the centroids as they are."""
         self.labels, self.objective, self.n_candidates = passes.last(self.screen, self.centers)
         self.counts = passes.sums.weights.copy() if self.counts is None else self.counts
+        self.n_filled = int(np.count_nonzero(passes.sums.sizes))
         return self
 
 

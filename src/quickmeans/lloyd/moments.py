@@ -49,17 +49,18 @@ class Moments:
         _native.moments(rows, weights, self.shift, out[0], out[1], self.n_threads, instruction_set())
 
     @property
-    def _all(self) -> NDArray[np.float64]:
+    def sums(self) -> NDArray[np.float64]:
+        """Both sums."""
         return np.asarray(self._done + self._open[:, 0])
 
     def are_finite(self) -> bool:
         """Whether nothing has overflown, and nothing was NaN or infinite."""
-        sums, squares = self._all
+        sums, squares = self.sums
         return bool(np.isfinite(sums).all() and np.isfinite(squares.sum()))
 
     def over(self, total: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and variance of the columns, if this is the sum of the weights."""
-        sums, squares = self._all
+        sums, squares = self.sums
         offset = sums / total
         return self.shift + offset, np.maximum(squares / total - offset**2, 0)
 

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from quickmeans.lloyd.assign import Assignment, ProductRows, Screen, fill_norms
 from quickmeans.lloyd.bounds import Bounds
-from quickmeans.lloyd.points import Points, row_blocks, rows_at_a_time, squared_norms
+from quickmeans.lloyd.points import Points, row_blocks, rows_at_a_time, squared_norms, take_rows
 from quickmeans.lloyd.refill import Move, Pool, RunningPool, farthest, largest_pool, refill
 from quickmeans.lloyd.stream import Stream
 from quickmeans.lloyd.update import FEW, ClusterSums
 
-_CANCELLED = 1e-8  # below this share of the scatter the objective is computed directly
+CANCELLED = 1e-8  # below this share of the scatter the objective is computed directly
 _ROOM = 1 << 30  # bytes that bounds may take beside rows that are not in memory
 AnyScreen = Screen | ProductRows
 Last = tuple[Any, float, float]  # labels, objective, exact distances per row
@@ -113,10 +113,11 @@ class ChunkPass:
         self.skips = False  # whether proven labels are passed over
         self.changed, self.n_settled = len(points), 0
         self._sums_are_sound = False  # those of the labels
+        self._spared: dict[int, NDArray[np.float64]] = {}  # rows that empty clusters may get
         self._room = Assignment.empty(0, points.frame.dtype)
 
     def assign(self, screen: AnyScreen) -> None:
-        self.pool = RunningPool(self.points.X.shape[1])
+        self.pool = RunningPool(largest_pool(self.points.X.shape[1]))
         corrects = self._sums_are_sound and self.bounds is not None and self.changed <= FEW * len(self.points)
         first, before = not self._sums_are_sound, self.sums.weights.copy()
         self._sums_are_sound = False
@@ -133,7 +134,7 @@ class ChunkPass:
                 self.sums.exchange(rows, changed, part.start + changed, old[changed], found.labels[changed])
             else:
                 self.sums.add(part, rows, found.labels)
-            self.pool.show(part.start, rows, self._distances(part, found, index))
+            self.pool.show(part.start, self._distances(part, found, index))
         if corrects and not self.sums.are_sound(before):
             self._sum_anew()
         self._sums_are_sound = True
@@ -185,13 +186,15 @@ class ChunkPass:
 
     def _farthest(self, count: int) -> Pool:
         kept = farthest(self.pool.distances, count)
-        rows = self.points.frame.centred(self.pool.rows[kept].astype(np.float64))
-        return Pool(self.pool.index[kept], rows, self.pool.distances[kept])
+        index = self.pool.index[kept]
+        self._spared = dict(zip(index.tolist(), take_rows(self.points.X, index), strict=True))
+        rows = self.points.frame.centred(np.reshape(list(self._spared.values()), (-1, self.points.X.shape[1])))
+        return Pool(index, rows, self.pool.distances[kept])
 
     def _move(self, row: int, old: int, new: int) -> None:
         self.labels[row] = new
-        x = self.pool.rows[int(np.searchsorted(self.pool.index, row))]
-        self.sums.move(row, x.astype(np.float64), old, new)
+        pull, weight = (1.0 if w is None else float(w[row]) for w in (self.points.pulls, self.points.weights))
+        self.sums.move(self._spared[row], pull, weight, old, new)
         if self.bounds is not None:
             self.bounds.lower[row] = 0
 
@@ -224,7 +227,7 @@ def passes_over(points: Points, n_clusters: int) -> Pass:
 def final_objective(sums: ClusterSums, centers: NDArray[np.float64], labels: NDArray[np.int32]) -> float:
     """From the sums; where little is left of the scatter, from the differences themselves."""
     points, objective = sums.points, sums.objective(centers)
-    if objective >= _CANCELLED * points.scatter:
+    if objective >= CANCELLED * points.scatter:
         return objective
     total = 0.0
     for part, rows in row_blocks(points.X):

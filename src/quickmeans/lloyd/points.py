@@ -33,7 +33,7 @@ Rows = Any  # a 2-D array, a scipy.sparse matrix in CSR form, or a Stream
 
 def locate(X: Rows, row: int) -> str:
     """What to call a row in an error message."""
-    return X.locate(row) if isinstance(X, Stream) else f"row {row}"
+    return X.locate(row) if hasattr(X, "locate") else f"row {row}"
 
 
 def rows_at_a_time(n_columns: int) -> int:
@@ -150,6 +150,17 @@ class Points:
             mean = np.zeros_like(mean)
         self.frame = Frame(mean, dtype, spherical)
 
+    @classmethod
+    def of_frame(
+        cls, rows: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int, frame: Frame
+    ) -> "Points":
+        """Some of the rows of a frame, to be summed; their own moments are not computed."""
+        self = object.__new__(cls)
+        self.X, self.weights, self.pulls, self.n_threads, self.frame = rows, weights, weights, n_threads, frame
+        if frame.spherical:
+            self.pulls = (1.0 if weights is None else weights) / self._lengths()
+        return self
+
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
@@ -202,3 +213,15 @@ class Points:
         exact = dtype == np.float32 or dtype.itemsize <= 2
         ordinary = spread + offset == 0 or (1e-12 < spread + offset < 1e12 and offset <= 1e3 * spread)
         return np.dtype(np.float32 if exact and ordinary else np.float64)
+
+
+class Elsewhere(Points):
+    """Points whose rows are on other machines: they know how to go over them, and how to start."""
+
+    def passes(self, n_clusters: int) -> Any:
+        """A :class:`quickmeans.lloyd.passes.Pass`."""
+        raise NotImplementedError
+
+    def start(self, n_clusters: int, seed: int, screener: Any) -> NDArray[np.float64]:
+        """Starting centroids about the mean; the screener is for the rows."""
+        raise NotImplementedError

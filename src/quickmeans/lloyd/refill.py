@@ -67,22 +67,19 @@ def farthest(distances: NDArray[Any], count: int) -> NDArray[np.int64]:
 
 
 class RunningPool:
-    """The farthest of all rows that have been shown, kept while they pass."""
+    """The numbers and squared distances of the farthest of all rows that have been shown, kept while they pass."""
 
-    def __init__(self, n_columns: int) -> None:
-        self.most = largest_pool(n_columns)
+    def __init__(self, most: int) -> None:
+        self.most = most
         self.index, self.distances = np.empty(0, np.int64), np.empty(0)
-        self.rows: NDArray[Any] = np.empty((0, n_columns))
 
-    def show(self, first: int, rows: NDArray[Any], distances: NDArray[Any]) -> None:
-        """Rows from number `first` on, and their squared distances from their centroids."""
+    def show(self, first: int, distances: NDArray[Any]) -> None:
+        """Rows from number `first` on, by their squared distances from their centroids."""
         full = len(self.index) == self.most
         some = np.flatnonzero(distances > (self.distances.min() if full else 0))
         if not len(some):
             return
-        some = some[farthest(distances[some], self.most)]
         index = np.concatenate([self.index, first + some])
         together = np.concatenate([self.distances, distances[some].astype(np.float64)])
         kept = farthest(together, self.most)
-        self.rows = np.concatenate([self.rows.astype(rows.dtype), rows[some]])[kept]
         self.index, self.distances = index[kept], together[kept]

@@ -67,6 +67,13 @@ class Screener:
         screen.projected = self.projected
         return screen
 
+    def fresh(self, centers: NDArray[np.float64]) -> Screen:
+        """A screen for these centroids alone, which have nothing to do with those that follow."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.basis, other.basis_of, other.rank, other.projects = None, None, 0, False
+        return other._choose(centers)
+
     def state(self) -> tuple[int, float, NDArray[Any] | None]:
         """The kind of screen that has been found, to be given to `restore`."""
         return self.rank, self.reach, self.basis if self.rank else None

@@ -97,9 +97,8 @@ class ClusterSums:
         else:
             np.add.at(self.weights, labels, self.points.weights[part])
 
-    def move(self, row: int, x: NDArray[np.float64], old: int, new: int) -> None:
+    def move(self, x: NDArray[np.float64], pull: float, weight: float, old: int, new: int) -> None:
         """Take a row, that has been counted, from one cluster to another."""
-        pull, weight = (1.0 if w is None else float(w[row]) for w in (self.points.pulls, self.points.weights))
         for k, sign in ((old, -1), (new, 1)):
             self.raw[k] += sign * pull * x
             self.weights[k] += sign * weight

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from quickmeans.rows.source import RowSource
 
-
-def check_features(model: Any, source: RowSource, *, reset: bool) -> None:
+def check_features(model: Any, source: Any, *, reset: bool) -> None:
     """Set `n_features_in_` and `feature_names_in_`, or compare with them."""
     if reset:
         model.n_features_in_ = source.n_columns

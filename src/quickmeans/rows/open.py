@@ -21,7 +21,7 @@ def open_rows(rows: Any, *, key: str | None = None, columns: Sequence[str] | Non
 
     Parameters
     ----------
-    rows : path, array, function, pyarrow dataset, Dask array or RowSource
+    rows : path, array, function, pyarrow dataset or RowSource
         A path is told by its ending: .npy, .npz, .parquet, .arrow, .feather, .csv, .hdf5, .h5, .fvecs, .bvecs, .ivecs,
         IDX (-ubyte, .idx, also with .gz); a directory holds Parquet files. Files are read piece by piece. A memory map
         is read in place. A function returns, each time it is called, a new iterator over chunks (2-D arrays).
@@ -46,6 +46,8 @@ def open_rows(rows: Any, *, key: str | None = None, columns: Sequence[str] | Non
         return _open_path(os.fsdecode(rows), key, columns)
     if key is not None:
         raise ValueError("key= names an array of an .npz or HDF5 file; what was given is no such file.")
+    if is_dask(rows):
+        raise TypeError("A Dask array stays where it is: give it to fit, predict or transform itself.")
     source = as_source(rows, columns)
     if source is not None:
         return source
@@ -53,6 +55,11 @@ def open_rows(rows: Any, *, key: str | None = None, columns: Sequence[str] | Non
     if array.ndim != 2:
         raise ValueError(f"Rows must be a 2-D array, a path or a function, got {type(rows).__name__}.")
     return ArraySource(array)
+
+
+def is_dask(rows: Any) -> bool:
+    """Whether it is a Dask array or data frame."""
+    return hasattr(rows, "__dask_graph__") and (hasattr(rows, "chunks") or hasattr(rows, "to_dask_array"))
 
 
 def as_source(rows: Any, columns: Sequence[str] | None = None) -> RowSource | None:
