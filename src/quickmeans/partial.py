@@ -39,10 +39,11 @@ def _begin(model: Any, points: Points) -> None:
     """A start from the first rows that come."""
     if len(points) < model.n_clusters:
         raise ValueError(f"n_samples={len(points)} should be >= n_clusters={model.n_clusters} in the first batch.")
-    centers = starting_centers(model, points, _rng(model), lambda text: None)
+    centers, counts = starting_centers(model, points, _rng(model), lambda text: None)
     model.mean_, model._frame, model._fitted_shortlist = points.frame.mean, points.frame, model.shortlist
     model.cluster_centers_ = (centers + points.frame.mean).astype(points.result_dtype)
-    model._counts, model.n_iter_, model._n_features_out = np.zeros(model.n_clusters), 0, model.n_clusters
+    model._counts = np.zeros(model.n_clusters) if counts is None else counts
+    model.n_iter_, model._n_features_out = 0, model.n_clusters
 
 
 def _follow(model: Any, points: Points) -> None:

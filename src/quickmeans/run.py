@@ -32,10 +32,10 @@ def run_once(model: Any, points: Points, seed: int, watch: Any) -> Clustering:
     run = None if checkpoint is None else checkpoint.resume(screener)
     if run is None:
         if isinstance(points, Elsewhere) and isinstance(model.init, str) and model.init == "k-means++":
-            centers = points.start(model.n_clusters, seed, screener)
+            centers, counts = points.start(model.n_clusters, seed, screener), None
         else:
-            centers = starting_centers(model, points, start_rng, watch.say)
-        run = Clustering(centers, screener(centers))
+            centers, counts = starting_centers(model, points, start_rng, watch.say)
+        run = Clustering(centers, screener(centers), counts=None if model.batch_size is None else counts)
     tol = model.tol * points.scatter / (points.total * points.X.shape[1])
     observe = watch if checkpoint is None else checkpoint.before(watch, run, screener)
     passes = _passes(model, points)
@@ -60,10 +60,10 @@ def _passes(model: Any, points: Points) -> Pass:
 
 def starting_centers(
     model: Any, points: Points, rng: np.random.Generator, say: Callable[[str], None]
-) -> NDArray[np.float64]:
-    """Starting centroids about the mean."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Starting centroids about the mean; and, if they are means of the rows of a sample, how much weight these have."""
     if not isinstance(model.init, str):
-        return _given_start(model, points, rng)
+        return _given_start(model, points, rng), None
     draw = kmeans_plusplus if model.init == "k-means++" else random_rows
     size = sample_size(points, model.n_clusters)
     some = points
@@ -72,7 +72,7 @@ def starting_centers(
     elif model.sample_start and len(points) > 2 * size:
         some = _sample(points, np.sort(rng.choice(len(points), size, replace=False)), model.n_clusters)
     iterations = _SAMPLE_ITERATIONS if model.sample_start and len(some) < len(points) else 0
-    centers = draw(some, model.n_clusters, rng)
+    centers, counts = draw(some, model.n_clusters, rng), None
     if iterations:
         say(f"Start: {iterations} iterations on {len(some)} of {len(points)} rows")
         screener = screener_of(model, some, rng)
@@ -80,8 +80,10 @@ def starting_centers(
         run = lloyd(passes_over(some, model.n_clusters), run, screener, max_iter=iterations, tol=0.0)
         if run.interrupted:
             raise KeyboardInterrupt
-        centers = run.centers
-    return centers if some is points else np.asarray(centers + some.frame.mean - points.frame.mean, np.float64)
+        centers, counts = run.centers, run.counts
+    if some is not points:
+        centers = np.asarray(centers + some.frame.mean - points.frame.mean, np.float64)
+    return centers, counts
 
 
 def _sample(points: Points, index: NDArray[np.int64], n_clusters: int) -> Points:

@@ -5,7 +5,9 @@ and :math:`N_k` the weight of all rows that it has ever been given, this batch i
 
 .. math:: c_k \leftarrow c_k + (s_k - n_k c_k) / N_k,
 
-so every centroid is the mean of all its rows, each counted as of where the centroids were when it came by.
+so every centroid is the mean of all its rows, each counted as of where the centroids were when it came by. Where the
+same rows come again in several passes, those of earlier passes are forgotten by and by: before each pass :math:`N_k`
+is halved.
 """
 
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ from quickmeans.lloyd.update import by_label
 from quickmeans.threads import instruction_set
 
 _LEAST_GAIN = 1e-3  # a pass that lowers the objective by less than this share is the last
-_WINDOW = 20  # a centroid that has got none of so many rows per centroid is given another place
+_WINDOW = 100  # a centroid that has got none of so many rows per centroid is given another place
 _GROWTH = 2.0  # a screen that lists so many times more candidates than at first is chosen anew
 
 
@@ -160,7 +162,7 @@ def mini_batch_means(
 def _one_pass(
     points: Points, run: Clustering, screener: Screener, batch_size: int, rng: np.random.Generator, tol: float
 ) -> None:
-    counts = np.zeros(len(run.centers)) if run.counts is None else run.counts
+    counts = np.zeros(len(run.centers)) if run.counts is None else run.counts / 2 if run.n_iter else run.counts
     batch = MiniBatch(points.frame, run.centers, counts, screener)
     total = 0.0
     for rows, weights in batches(points, batch_size, rng):
