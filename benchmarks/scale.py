@@ -2,9 +2,9 @@
 
     QUICKMEANS_DATA=... python -m benchmarks.scale [rows clusters columns disk overlap batches dask] [--files DIRECTORY]
 
-Files of up to 10 GB are made in the directory (default: a temporary one), most of them removed afterwards. Prints
-tables and writes benchmarks/results/scale.json, one entry per section; `python -m benchmarks.scale plot` draws docs/scale.png
-from it.
+Files of up to 10 GB are made in the directory (default: a temporary one); all but the largest are removed afterwards.
+Prints tables and writes benchmarks/results/scale.json, one entry per section; `python -m benchmarks.scale plot` draws
+docs/scale.png from it.
 """
 
 import argparse

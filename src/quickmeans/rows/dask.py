@@ -1,5 +1,6 @@
 """Dask arrays and data frames: rows on a cluster, of which only sums and samples come to the client."""
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,7 +76,8 @@ class Locator:
 def compute(task: Any) -> Any:
     """The result of a task, on the cluster of the active client or, without one, in threads of this process."""
     try:
-        return dask.compute(task)[0]
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # a message is what it is
+            return dask.compute(task)[0]
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
             raise MemoryError(
@@ -86,13 +88,11 @@ def compute(task: Any) -> Any:
 
 
 def send(message: Any) -> Any:
-    """Something that every task needs, sent once to every worker; without a client it is here already."""
-    try:
-        from distributed import get_client
+    """Something that every task needs, as a task of its own: it travels once, and the scheduler keeps it.
 
-        return get_client().scatter(message, broadcast=True, hash=False)
-    except (ImportError, ValueError):
-        return message
+    Scattered to the workers it would be lost with them, and one that dies while it is scattered stops everything.
+    """
+    return dask.delayed(message, name=f"screen-{uuid.uuid4().hex}", traverse=False)
 
 
 # ---- the use of a fitted model --------------------------------------------------------------------------------------

@@ -57,11 +57,11 @@ class RecordFile(RowSource):
         return self._decoded() if self.opener else self._mapped()
 
     def _mapped(self) -> Iterator[NDArray[Any]]:
-        records = MappedRecords(self.name, self.offset, self.row_bytes)
-        for begin in range(0, self.n_rows or 0, self.chunk_rows):
-            self._check_size()  # beyond the end of a mapped file that has shrunk there is only death
-            rows = records.read(begin, min(begin + self.chunk_rows, self.n_rows or 0))
-            yield self._rows(rows, begin)
+        with MappedRecords(self.name, self.offset, self.row_bytes) as records:
+            for begin in range(0, self.n_rows or 0, self.chunk_rows):
+                self._check_size()  # beyond the end of a mapped file that has shrunk there is only death
+                rows = records.read(begin, min(begin + self.chunk_rows, self.n_rows or 0))
+                yield self._rows(rows, begin)
 
     def _decoded(self) -> Iterator[NDArray[Any]]:
         assert self.n_rows is not None
@@ -77,7 +77,8 @@ class RecordFile(RowSource):
         if self.opener:  # there is no way to a row but past all before it
             return super().take(index)
         self._check_size()
-        return self._rows(MappedRecords(self.name, self.offset, self.row_bytes).take(index), 0)
+        with MappedRecords(self.name, self.offset, self.row_bytes) as records:
+            return self._rows(records.take(index), 0)
 
     def _read(self, file: Any, n: int, first: int) -> NDArray[np.uint8]:
         buffer = np.empty((n, self.row_bytes), np.uint8)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-CHUNK_BYTES = 8 << 20  # of a chunk: it stays in the cache between the steps that are made with it
+CHUNK_BYTES = 16 << 20  # of a chunk
 
 
 class RowSource(ABC):
