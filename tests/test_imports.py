@@ -17,16 +17,18 @@ RULES = {
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
     "container.py": ({"transform"}, {"numpy", "scipy", "safetensors"}),
     "search": ({"threads", "lloyd", "cluster", "neighbors", "container", "persistence", "search"}, {"numpy", "faiss"}),
-    "neighbors.py": ({"threads", "cluster", "search"}, {"numpy", "scipy", "sklearn"}),
+    "neighbors.py": ({"threads", "cluster", "parameters", "search"}, {"numpy", "scipy", "sklearn"}),
     "nystroem": ({"threads", "transform", "nystroem"}, {"numpy", "scipy"}),
     "kernel_approximation.py": (
-        {"threads", "transform", "nystroem", "cluster", "persistence"},
+        {"threads", "transform", "nystroem", "cluster", "parameters", "persistence"},
         {"numpy", "scipy", "sklearn"},
     ),
     "persistence.py": (
-        {"transform", "lloyd", "cluster", "kernel_approximation", "nystroem", "container", "search"},
+        {"transform", "lloyd", "cluster", "kernel_approximation", "nystroem", "container", "parameters", "search"},
         {"numpy", "sklearn"},
     ),
+    "rows": ({"lloyd", "rows", "transform"}, {"numpy", "pyarrow", "h5py", "dask", "distributed"}),
+    "checkpoint.py": ({"lloyd", "container"}, {"numpy"}),
 }
 OUTSIDE = {
     "numpy",
@@ -35,6 +37,8 @@ OUTSIDE = {
     "rich",
     "matplotlib",
     "dask",
+    "distributed",
+    "h5py",
     "faiss",
     "pyarrow",
     "safetensors",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from quickmeans.lloyd.assign import Assignment, ProductRows, Screen, fill_norms
 from quickmeans.lloyd.distances import distances
 from quickmeans.lloyd.init import candidates, kmeans_plusplus, random_rows
-from quickmeans.lloyd.loop import refill
+from quickmeans.lloyd.passes import MemoryPass
 from quickmeans.lloyd.points import Frame, Points
 from quickmeans.lloyd.screening import TARGET, Screener, leading_directions
 from quickmeans.lloyd.update import ClusterSums, by_label
@@ -218,13 +218,16 @@ def test_by_label():
 
 def test_refill_takes_far_rows_that_can_be_spared():
     X = np.array([[0.0], [0.1], [5.0], [9.0], [9.1], [100.0]])
-    points = Points(X, None, 1)
-    found = Assignment.empty(6, np.dtype(np.float64))
+    passes = MemoryPass(Points(X, None, 1), 4)
+    found = passes.found
     found.labels[:] = [0, 0, 0, 0, 0, 2]
     found.best[:], found.norms[:] = 0, [0, 0.01, 25, 81, 82.81, 1e4]
-    assert refill(points, found, 4) == [4, 2]  # row 5 is alone in its cluster and stays, row 3 is too near to row 4
+    moves = passes.refill()
+    assert moves == [(4, 0, 1), (2, 0, 3)]  # row 5 is alone in its cluster and stays, row 3 is too near to row 4
     assert found.labels.tolist() == [0, 0, 3, 0, 1, 2]
-    assert refill(points, found, 4) == []
+    assert passes.refill() == []
+    passes.undo(moves)
+    assert found.labels.tolist() == [0, 0, 0, 0, 0, 2]
 
 
 # ---- starts ---------------------------------------------------------------------------------------------------------

@@ -1,32 +1,40 @@
 """QKMeans: k-means for many clusters in high dimension."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.lloyd.assign import Assignment, ProductRows, Screen, fill_norms
 from quickmeans.lloyd.distances import distances
-from quickmeans.lloyd.factor import factor_by
-from quickmeans.lloyd.init import kmeans_plusplus, random_rows, sample_size
-from quickmeans.lloyd.loop import Clustering, lloyd
-from quickmeans.lloyd.points import NO_DIRECTION, Points
-from quickmeans.lloyd.quick import quick_means
-from quickmeans.lloyd.screening import Screener
+from quickmeans.lloyd.loop import Clustering
+from quickmeans.lloyd.points import NO_DIRECTION, Points, refuse_bad_rows
+from quickmeans.lloyd.stream import Stream
+from quickmeans.parameters import check_parameters, check_sample_weight, n_runs
+from quickmeans.partial import partial_fit
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
-from quickmeans.threads import resolve_threads, with_one_blas_thread
+from quickmeans.rows.features import check_features
+from quickmeans.rows.open import as_source, is_dask
+from quickmeans.rows.output import write_labels
+from quickmeans.rows.stream import SourceStream
+from quickmeans.run import run_once
+from quickmeans.threads import resolve_threads
 from quickmeans.transform.checks import readable
 
-_SAMPLE_ITERATIONS = 5  # on the sample that the start is taken from
-_SOLVERS = ("als", "palm4msa", "hierarchical")
+
+def _has_shortlist(model: Any) -> bool:
+    if model.shortlist == 0:
+        raise AttributeError("partial_fit needs a shortlist: the rows of a product are learned from all rows.")
+    return True
 
 
 class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -76,6 +84,12 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     callback : callable, optional
         Called as ``callback(iteration, objective)`` after every iteration; a true result stops the run. scikit-learn's
         own callbacks (from its version 1.9 on) are set with ``set_callbacks``.
+    checkpoint : path, optional
+        A file that is replaced after every iteration. If it is there, from the same rows and parameters, `fit` goes on
+        from it, to the result that it would have come to anyway. Changes of `max_iter` are allowed.
+    batch_size : int, optional
+        Move the centroids after every so many rows, and not after all (mini-batch k-means); `max_iter` still counts
+        passes over all rows.
 
     Attributes
     ----------
@@ -130,6 +144,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         n_threads: int | None = None,
         verbose: int = 0,
         callback: Callable[[int, float], object] | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        batch_size: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.solver = solver
@@ -147,13 +163,19 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self.n_threads = n_threads
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
+        self.batch_size = batch_size
 
     # ---- fitting --------------------------------------------------------------------------------------------------
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster the rows of X; y is ignored. If that fails, an earlier fit stays as it was."""
-        self._check_parameters()
+        """Cluster the rows of X; y is ignored. If that fails, an earlier fit stays as it was.
+
+        X is an array, a data frame or a sparse matrix, or anything that :func:`quickmeans.rows.open_rows` takes: then
+        its rows are read some at a time, in several passes, and are never all in memory.
+        """
+        check_parameters(self)
         before = dict(vars(self))
         try:
             return self._fit(X, sample_weight)
@@ -171,17 +193,16 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> Self:
         X = self._check_rows(X, reset=True)
-        if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        weights = _check_sample_weight(sample_weight, X.shape[0])
+        points = self._points(X, sample_weight)
+        if len(points) < self.n_clusters:
+            raise ValueError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}.")
         if self.compression != "auto" and X.shape[1] / float(self.compression) < 1 + 1 / self.n_clusters:
             warnings.warn(
                 f"compression={self.compression:g} would leave less than one number per centroid of "
                 f"{X.shape[1]} features; centroids are kept dense.",
                 stacklevel=4,
             )
-        points = Points(X, weights, resolve_threads(self.n_threads), spherical=bool(self.spherical))
-        seeds = check_random_state(self.random_state).randint(2**31, size=self._n_runs())
+        seeds = check_random_state(self.random_state).randint(2**31, size=n_runs(self))
         root = begin_callbacks(self, len(seeds))
         best, interrupted = self._best_run(points, seeds, root)
         self._keep(points, best)
@@ -191,6 +212,17 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             root.call_on_fit_task_end(estimator=self)
         return self
 
+    def _points(self, X: Any, sample_weight: Any) -> Points:
+        spherical = bool(self.spherical)
+        if is_dask(getattr(X, "array", None)):
+            from quickmeans.rows.dask_fit import DaskPoints
+
+            if self.batch_size is not None:
+                raise ValueError("batch_size is not for Dask arrays; call partial_fit with one chunk after the other.")
+            return DaskPoints(X, sample_weight, 1 if self.n_threads is None else self.n_threads, spherical=spherical)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
+        return Points(X, weights, resolve_threads(self.n_threads), spherical=spherical)
+
     def _best_run(self, points: Points, seeds: Any, root: Any) -> tuple[Clustering, bool]:
         """The best of the runs, and whether Ctrl-C ended them; without a run to show for it, that is passed on."""
         best: Clustering | None = None
@@ -198,7 +230,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         for seed in seeds:
             try:
                 with Watch(self, root) as watch:
-                    run = self._run(points, np.random.default_rng(seed), watch)
+                    run = run_once(self, points, int(seed), watch)
             except KeyboardInterrupt:
                 if best is None:
                     raise
@@ -211,74 +243,24 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         assert best is not None
         return best, interrupted
 
-    @with_one_blas_thread
-    def _run(self, points: Points, rng: np.random.Generator, watch: Watch) -> Clustering:
-        """One start and the iterations from there."""
-        start_rng, screen_rng = rng.spawn(2)
-        centers = self._start(points, start_rng, watch)
-        tol = self.tol * points.scatter / (points.total * points.X.shape[1])
-        screener = self._screener(points, screen_rng)
-        if self.shortlist != 0:
-            return lloyd(points, centers, screener, max_iter=self.max_iter, tol=tol, observe=watch)
-        factor = factor_by(self.solver, self.compression, self.n_factors, self.sparsity_level, points.frame.dtype)
-        return quick_means(points, centers, screener, factor, max_iter=self.max_iter, tol=tol, observe=watch)
-
-    def _start(self, points: Points, rng: np.random.Generator, watch: Watch) -> NDArray[np.float64]:
-        """Starting centroids about the mean."""
-        if not isinstance(self.init, str):
-            return self._given_start(points, rng)
-        draw = kmeans_plusplus if self.init == "k-means++" else random_rows
-        size = sample_size(points, self.n_clusters)
-        if not self.sample_start or len(points) <= 2 * size:
-            return draw(points, self.n_clusters, rng)
-        chosen = np.sort(rng.choice(len(points), size, replace=False))
-        rows = points.X[chosen]
-        weights = None if points.weights is None else points.weights[chosen]
-        if weights is not None and np.count_nonzero(weights) < self.n_clusters:
-            return draw(points, self.n_clusters, rng)
-        watch.say(f"Start: {_SAMPLE_ITERATIONS} iterations on {size} of {len(points)} rows")
-        sample = Points(rows, weights, points.n_threads, spherical=points.frame.spherical)
-        centers = draw(sample, self.n_clusters, rng)
-        run = lloyd(sample, centers, self._screener(sample, rng), max_iter=_SAMPLE_ITERATIONS, tol=0.0)
-        if run.interrupted:
-            raise KeyboardInterrupt
-        return np.asarray(run.centers + sample.frame.mean - points.frame.mean, np.float64)
-
-    def _given_start(self, points: Points, rng: np.random.Generator) -> NDArray[np.float64]:
-        shape = (self.n_clusters, points.X.shape[1])
-        init = self.init
-        if callable(init):
-            init = init(points.X, self.n_clusters, random_state=np.random.RandomState(rng.integers(2**31)))
-        centers = check_array(init, dtype=np.float64, ensure_all_finite=True, input_name="init")
-        if centers.shape != shape:
-            raise ValueError(f"init must have shape {shape}, one row per cluster, got {centers.shape}.")
-        if not np.isfinite(np.einsum("kd,kd->", centers, centers)):
-            raise ValueError("The squares of the numbers in init overflow float64; scale X and init.")
-        if points.frame.spherical and not np.linalg.norm(centers, axis=1).all():
-            raise ValueError("init has a zero row, which has no direction.")
-        return points.frame.centred(centers)
-
-    def _screener(self, points: Points, rng: np.random.Generator) -> Screener:
-        m = self.shortlist if isinstance(self.shortlist, int | np.integer) else 0
-        compression = None if self.compression == "auto" or self.shortlist == 0 else float(self.compression)
-        return Screener(points, rng, shortlist=min(int(m), self.n_clusters), compression=compression)
-
     def _keep(self, points: Points, run: Clustering) -> None:
         """The fitted attributes."""
         self.mean_ = points.frame.mean
         self.product_ = run.screen.product
         self.reach_ = run.screen.reach
         self.cluster_centers_ = (run.centers + points.frame.mean).astype(points.result_dtype)
-        self.labels_ = run.found.labels
+        self.labels_ = run.labels
         self.inertia_ = run.objective
         self.objective_history_ = np.array(run.history)
-        self.n_candidates_ = run.found.n_settled / len(points)
+        self.n_candidates_ = run.n_candidates
         self.n_iter_ = run.n_iter
         self._n_features_out = self.n_clusters
         self._frame = points.frame
         self._fitted_shortlist = self.shortlist
+        self._counts = run.counts
+        self.__dict__.pop("_batch", None)
         self._screen: Screen | ProductRows = run.screen
-        n_found = len(np.unique(run.found.labels))
+        n_found = run.n_filled
         if n_found < self.n_clusters:
             reason = (
                 "the product is too coarse for more; a lower compression helps"
@@ -291,35 +273,72 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
                 stacklevel=3,
             )
 
+    @available_if(_has_shortlist)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Let the centroids follow the rows of X (mini-batch k-means), from where they are or, at first, from a start.
+
+        X is one batch, or several of `batch_size` rows each. `labels_`, `inertia_` and `objective_history_` are those
+        of X, for the centroids as they were when its rows came by; `n_iter_` counts the calls (after a fit, on from
+        its iterations).
+        """
+        check_parameters(self)
+        partial_fit(self, X, sample_weight)
+        return self
+
     # ---- use ------------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, *, exact: bool = False) -> NDArray[np.int32]:
+    def predict(self, X: Any, *, exact: bool = False, output: str | PathLike[str] | None = None) -> Any:
         """The nearest centroid of every row.
 
         With ``exact=True`` candidates are all those that a bound which always holds lets through, so the answer is
-        the one of plain k-means (to rounding), only slower.
+        the one of plain k-means (to rounding), only slower. With ``output`` labels go to that file (.npy or .parquet)
+        as they are found, and how many there are is returned.
         """
-        return self._assign(X, exact=exact, settle_all=False)[1].labels
+        X = self._rows_to_place(X)
+        if is_dask(getattr(X, "array", None)) and output is None:
+            from quickmeans.rows.dask import lazy_labels
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
+            screen = self._screen.certain() if exact else self._screen
+            return lazy_labels(X.array, screen, self.n_threads or 1)
+        labels = (found.labels for _, found in self._assigned(X, exact=exact, settle_all=False))
+        if output is not None:
+            return write_labels(output, labels)
+        parts = list(labels)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Fit, and return `labels_`."""
         self.fit(X, sample_weight=sample_weight)
         return self.labels_
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Distances of every row to every centroid."""
-        check_is_fitted(self)
-        X = self._check_rows(X, reset=False, finite=True)
+    def transform(self, X: Any) -> Any:
+        """Distances of every row to every centroid; of a Dask array, as one."""
+        X = self._rows_to_place(X, finite=True)
         centers = self.cluster_centers_.astype(np.float64) - self.mean_
-        return distances(X, centers, self._frame, np.float32 if X.dtype == np.float32 else np.float64)
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        if is_dask(getattr(X, "array", None)):
+            from quickmeans.rows.dask import lazy_distances
+
+            return lazy_distances(X.array, centers, self._frame, dtype)
+        if not isinstance(X, Stream):
+            return distances(X, centers, self._frame, dtype)
+        parts = []
+        for part, rows in X.blocks():
+            refuse_bad_rows(X, part.start, rows)
+            parts.append(distances(rows, centers, self._frame, dtype))
+        return np.concatenate(parts)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the objective on X."""
-        X, found = self._assign(X, exact=False, settle_all=True)
-        fill_norms(X, self._frame, found)
-        weights = _check_sample_weight(sample_weight, len(found.labels))
-        distances = found.squared_distances(self._frame).astype(np.float64)
-        return -float(distances.sum() if weights is None else distances @ weights)
+        X = self._rows_to_place(X)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
+        total, first = 0.0, 0
+        for rows, found in self._assigned(X, exact=False, settle_all=True):
+            fill_norms(rows, self._frame, found)
+            squares = found.squared_distances(self._frame).astype(np.float64)
+            total += float(squares.sum() if weights is None else squares @ weights[first : first + len(squares)])
+            first += len(squares)
+        return -total
 
     def save(self, path: str | PathLike[str], *, labels: bool = False) -> None:
         """Write the fitted model to a file for :func:`quickmeans.load`; see :func:`quickmeans.persistence.save`."""
@@ -327,15 +346,24 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
         save(self, path, labels=labels)
 
-    def _assign(self, X: Any, *, exact: bool, settle_all: bool) -> tuple[Any, Assignment]:
+    def _rows_to_place(self, X: Any, finite: bool = False) -> Any:
         check_is_fitted(self)
+        return self._check_rows(X, reset=False, finite=finite)
+
+    def _assigned(self, X: Any, *, exact: bool, settle_all: bool) -> Iterator[tuple[Any, Assignment]]:
+        """The rows of X, all at once or by chunks, and what is found of them."""
         screen = self._screen.certain() if exact else self._screen
-        X = self._check_rows(X, reset=False)
-        found = Assignment.empty(X.shape[0], screen.dtype)
-        screen.assign(X, found, resolve_threads(self.n_threads), settle_all=settle_all)
-        if self._frame.spherical and (found.norms <= 0).any():
-            raise ValueError(NO_DIRECTION.format(int(np.argmax(found.norms <= 0))))
-        return X, found
+        for part, rows in X.blocks() if isinstance(X, Stream) else [(slice(0, X.shape[0]), X)]:
+            found = Assignment.empty(rows.shape[0], screen.dtype)
+            try:
+                screen.assign(rows, found, resolve_threads(self.n_threads), settle_all=settle_all)
+            except ValueError:
+                if isinstance(X, Stream):
+                    refuse_bad_rows(X, part.start, rows)
+                raise
+            if self._frame.spherical and (found.norms <= 0).any():
+                raise ValueError(NO_DIRECTION.format(part.start + int(np.argmax(found.norms <= 0))))
+            yield rows, found
 
     def _make_screen(self) -> None:
         """What `predict` computes with; it follows from the fitted attributes."""
@@ -350,6 +378,16 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _check_rows(self, X: Any, *, reset: bool, finite: bool = False) -> Any:
         """X as it is if it can be: the kernel reads every numeric type, and finds NaN and infinity itself."""
+        if is_dask(X):
+            from quickmeans.rows.dask import as_rows
+
+            rows = as_rows(X)
+            check_features(self, rows, reset=reset)
+            return rows
+        source = as_source(X)
+        if source is not None:
+            check_features(self, source, reset=reset)
+            return SourceStream(source)
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=finite or sp.issparse(X)
         )
@@ -357,36 +395,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             X = X.astype(np.float64)
         return X if sp.issparse(X) else readable(X)
 
-    def _check_parameters(self) -> None:
-        _check_whole("n_clusters", self.n_clusters, 1)
-        _check_whole("max_iter", self.max_iter, 1)
-        if self.n_init != "auto":
-            _check_whole("n_init", self.n_init, 1)
-        if self.shortlist != "auto":
-            _check_whole("shortlist", self.shortlist, 0, " or 'auto'")
-        if self.spherical and self.shortlist == 0:
-            raise ValueError("spherical k-means needs a shortlist: rows of a product do not have length one.")
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(map(repr, _SOLVERS))}, got {self.solver!r}.")
-        if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
-            raise ValueError(f"init must be 'k-means++', 'random', an array or a callable, got {self.init!r}.")
-        if self.compression != "auto" and not (_is_number(self.compression) and float(self.compression) >= 1):
-            raise ValueError(f"compression must be a number not below 1, or 'auto', got {self.compression!r}.")
-        _check_whole("sparsity_level", self.sparsity_level, 1)
-        if self.n_factors != "auto":
-            _check_whole("n_factors", self.n_factors, 1, " or 'auto'")
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback must be callable as callback(iteration, objective), got {self.callback!r}.")
-        if not _is_number(self.tol) or not 0 <= self.tol < np.inf:
-            raise ValueError(f"tol must be a finite number not below 0, got {self.tol!r}.")
-
-    def _n_runs(self) -> int:
-        if self.n_init != "auto":
-            return int(self.n_init)
-        return 10 if callable(self.init) or (isinstance(self.init, str) and self.init == "random") else 1
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_screen"}
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_screen", "_batch")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -398,28 +408,3 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _check_whole(name: str, value: Any, least: int, more: str = "") -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number not below {least}{more}, got {value!r}.")
-
-
-def _check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
-    """One weight per row, or None for equal ones."""
-    if sample_weight is None:
-        return None
-    if _is_number(sample_weight):
-        sample_weight = np.full(n_rows, sample_weight)
-    weights = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, ensure_all_finite=True, input_name="sample_weight"
-    )
-    if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weights.shape}.")
-    if (weights < 0).any() or not weights.any():
-        raise ValueError("sample_weight must not be negative, and not all zero.")
-    return np.ascontiguousarray(weights, np.float64)

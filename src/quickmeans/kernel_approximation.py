@@ -19,6 +19,7 @@ from quickmeans.nystroem.features import dense, features, kernel_values, relativ
 from quickmeans.nystroem.kernels import NAMES, Landmarks, make_kernel
 from quickmeans.nystroem.leverage import by_leverage
 from quickmeans.nystroem.structured import Structured
+from quickmeans.parameters import is_number
 from quickmeans.threads import resolve_threads
 from quickmeans.transform import SparseProduct
 from quickmeans.transform.checks import readable
@@ -300,13 +301,13 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         gamma = self.gamma
         named = gamma is None or (isinstance(gamma, str) and gamma in _GAMMAS)
-        if not named and not (_is_number(gamma) and 0 < float(gamma) < np.inf):  # type: ignore[arg-type]
+        if not named and not (is_number(gamma) and 0 < float(gamma) < np.inf):  # type: ignore[arg-type]
             raise ValueError(f"gamma must be a positive number, 'scale', 'mean-distance' or None, got {gamma!r}.")
         for name in ("degree", "n_components"):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a whole number not below 1, got {value!r}.")
-        if not _is_number(self.coef0) or not np.isfinite(self.coef0):
+        if not is_number(self.coef0) or not np.isfinite(self.coef0):
             raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
         if isinstance(self.landmarks, str) and self.landmarks not in _LANDMARKS:
             raise ValueError(
@@ -314,7 +315,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"got {self.landmarks!r}."
             )
         compression = self.compression
-        if compression != "auto" and not (_is_number(compression) and 1 <= float(compression) < np.inf):
+        if compression != "auto" and not (is_number(compression) and 1 <= float(compression) < np.inf):
             raise ValueError(f"compression must be a finite number not below 1, or 'auto', got {compression!r}.")
 
     def __sklearn_tags__(self) -> Any:
@@ -322,10 +323,6 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _moments(X: Any) -> tuple[NDArray[np.float64], float]:

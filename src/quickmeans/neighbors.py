@@ -1,6 +1,5 @@
 """Nearest-neighbour search: rows in inverted lists, with QKMeans as the coarse step."""
 
-import math
 import warnings
 from os import PathLike
 from typing import Any, Self
@@ -14,6 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.cluster import QKMeans
+from quickmeans.parameters import check_whole, is_number
+from quickmeans.search.coarse import nearest_lists, with_directions
 from quickmeans.search.lists import (
     add_rows,
     check_payload,
@@ -151,7 +152,7 @@ class QKNeighbors(BaseEstimator):
         """Add rows; the result are their ids, which go on from the highest so far."""
         check_is_fitted(self)
         rows = self._check_rows(X, "X", reset=False)
-        labels = self.quantizer_.predict(_with_directions(rows) if self._similarity else rows)
+        labels = self.quantizer_.predict(with_directions(rows) if self._similarity else rows)
         ids = np.arange(len(self._removed), len(self._removed) + len(rows))
         add_rows(self._lists, rows, labels, ids)
         self._removed = np.concatenate([self._removed, np.zeros(len(rows), np.bool_)])
@@ -228,7 +229,7 @@ class QKNeighbors(BaseEstimator):
         """
         check_is_fitted(self)
         m = self._check_nprobe(self.nprobe_ if nprobe is None else nprobe)
-        limit = _check_number("radius", self.radius if radius is None else radius)
+        limit = self._check_radius(self.radius if radius is None else radius)
         if limit < 0 and self._fitted_metric != "inner_product":
             raise ValueError(f"radius must not be negative for distances, got {limit!r}.")
         queries = self._check_rows(X, "X", reset=False)
@@ -285,7 +286,7 @@ class QKNeighbors(BaseEstimator):
         self, rows: NDArray[np.float32], sample: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[QKMeans, NDArray[np.int32]]:
         """The quantizer, fitted without the sample, and the labels of all rows."""
-        rows = _with_directions(rows) if self._similarity else rows
+        rows = with_directions(rows) if self._similarity else rows
         given = self.quantizer
         if given is not None and hasattr(given, "cluster_centers_"):
             if given.cluster_centers_.shape[1] != rows.shape[1]:
@@ -329,19 +330,7 @@ class QKNeighbors(BaseEstimator):
         return fewest_probes(rows, sample, labels, centers, k, self.recall, self._similarity, self._threads)
 
     def _probes(self, queries: NDArray[np.float32], m: int) -> Probes:
-        """The m nearest lists of every query, with squared distances or inner products."""
-        screen, frame = self.quantizer_._screen, self.quantizer_._frame
-        if m == 1:  # the list in which the row itself would be
-            found = self.quantizer_._assign(queries, exact=False, settle_all=True)[1]
-            lists, scores = found.labels.astype(np.int64)[:, None], found.best[:, None]
-        else:
-            settled = math.ceil(self.quantizer_.n_candidates_)  # that much the screen is to be mistrusted
-            lists, scores = screen.nearest(queries, m, m + m // 2 + 4 * (1 + settled), self._threads)
-        if not self._similarity:
-            mean = frame.mean.astype(np.float32)
-            norms = np.einsum("id,id->i", queries, queries) + (mean @ mean - 2 * (queries @ mean))
-            scores = np.maximum(norms[:, None] - 2 * scores, 0)
-        return Probes(lists, scores.astype(np.float32))
+        return nearest_lists(self.quantizer_, queries, m, similarity=self._similarity, n_threads=self._threads)
 
     def _search(self, queries: NDArray[np.float32], k: int, m: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Search m lists; for queries that find fewer than k rows in them, more."""
@@ -389,14 +378,14 @@ class QKNeighbors(BaseEstimator):
 
     def _check_parameters(self) -> None:
         faiss_library()
-        _check_whole("n_neighbors", self.n_neighbors, 1)
-        _check_number("radius", self.radius)
+        check_whole("n_neighbors", self.n_neighbors, 1)
+        self._check_radius(self.radius)
         if self.metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}, got {self.metric!r}.")
         for name in ("n_lists", "nprobe"):
             if getattr(self, name) != "auto":
-                _check_whole(name, getattr(self, name), 1, " or 'auto'")
-        if not 0 < _check_number("recall", self.recall) <= 1:
+                check_whole(name, getattr(self, name), 1, " or 'auto'")
+        if not is_number(self.recall) or not 0 < self.recall <= 1:
             raise ValueError(f"recall must be above 0 and not above 1, got {self.recall!r}.")
         check_payload(self.payload)
         if self.quantizer is None:
@@ -409,14 +398,19 @@ class QKNeighbors(BaseEstimator):
         if self.n_lists not in ("auto", self.quantizer.n_clusters):
             raise ValueError(f"n_lists={self.n_lists} must be the quantizer's n_clusters, {self.quantizer.n_clusters}.")
 
+    def _check_radius(self, radius: Any) -> float:
+        if not is_number(radius) or np.isnan(radius):
+            raise ValueError(f"radius must be a number, got {radius!r}.")
+        return float(radius)
+
     def _check_nprobe(self, nprobe: Any) -> int:
-        _check_whole("nprobe", nprobe, 1)
+        check_whole("nprobe", nprobe, 1)
         if nprobe > self._lists.nlist:
             raise ValueError(f"nprobe must be between 1 and the number of lists, {self._lists.nlist}, got {nprobe}.")
         return int(nprobe)
 
     def _check_count(self, k: Any) -> int:
-        _check_whole("n_neighbors", k, 1)
+        check_whole("n_neighbors", k, 1)
         if k > self.n_samples_fit_:
             raise ValueError(f"n_neighbors must not exceed the rows of the index, {self.n_samples_fit_}, got {k}.")
         return int(k)
@@ -514,29 +508,9 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError("Inner products are no distances; use mode='connectivity' or another metric.")
 
 
-def _with_directions(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows, with something else in place of zero rows: inner products with these are zero wherever they are."""
-    zero = ~rows.any(axis=1)
-    if zero.any():
-        rows = rows.copy()
-        rows[zero, 0] = 1
-    return rows
-
-
 def _ragged(parts: list[NDArray[Any]]) -> NDArray[Any]:
     """An array of arrays."""
     result = np.empty(len(parts), object)
     for i, part in enumerate(parts):
         result[i] = part
     return result
-
-
-def _check_number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or np.isnan(value):
-        raise ValueError(f"{name} must be a number, got {value!r}.")
-    return float(value)
-
-
-def _check_whole(name: str, value: Any, least: int, more: str = "") -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number not below {least}{more}, got {value!r}.")

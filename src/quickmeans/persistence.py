@@ -37,6 +37,7 @@ from quickmeans.container import (
 from quickmeans.kernel_approximation import QKNystroem
 from quickmeans.lloyd.points import Frame
 from quickmeans.nystroem.kernels import NAMES, Landmarks
+from quickmeans.parameters import check_parameters
 from quickmeans.transform import SparseProduct
 
 # Centroids that follow from the product are stored all the same if they would be so many times larger than the file:
@@ -49,7 +50,7 @@ _NUMBERS: dict[str, type[int] | type[float]] = {
     "n_iter": int,
     "n_features_in": int,
 }
-_NOT_STORED = {"n_threads", "callback"}
+_NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 
 def save(model: QKMeans | QKNystroem, path: str | os.PathLike[str], *, labels: bool = False) -> None:
@@ -144,7 +145,7 @@ def _encode_nystroem(model: QKNystroem) -> bytes:
 
 
 def _storable_parameters(model: QKMeans | QKNystroem) -> dict[str, Any]:
-    model._check_parameters()
+    check_parameters(model) if isinstance(model, QKMeans) else model._check_parameters()
     given = model.get_params(deep=False)
     parameters = {name: plain(value) for name, value in given.items() if name not in _NOT_STORED}
     for name in parameters.keys() & {"init", "landmarks", "kernel"}:
@@ -193,7 +194,7 @@ def _model(about: About, tensors: Tensors, size: int) -> QKMeans:
     if not 0 <= fitted["reach_"] <= 1:
         raise ValueError("reach must be between 0 and 1.")
     model = QKMeans(**_parameters(about, QKMeans))
-    model._check_parameters()
+    check_parameters(model)
     mean = take(tensors, "mean", 1, ("float64",))
     if fitted["n_features_in_"] != len(mean):
         raise ValueError("n_features_in must be the length of the mean.")

@@ -36,6 +36,7 @@ class Assignment:
     norms_known: bool = False
     n_listed: int = 0
     n_settled: int = 0
+    objective: float = 0.0  # of these rows, where somebody has computed it
 
     @classmethod
     def empty(cls, n_rows: int, dtype: np.dtype[Any]) -> "Assignment":
@@ -104,7 +105,7 @@ class Screen:
 
     def _use(self, product: SparseProduct | None, offset: NDArray[np.float64], slack: NDArray[np.float64]) -> None:
         self.product = product
-        self._kernel = (SparseProduct([self.centers]) if product is None else product)._kernel(self.dtype)
+        self._kernel = self._make_kernel()
         self._near_offset, self._slack = offset, slack.astype(self.dtype)
         self._set_reach(self.reach)
         self._largest_offset = float(max(np.abs(offset).max(), np.abs(self._exact_offset).max()))
@@ -188,6 +189,19 @@ class Screen:
             raise ValueError(_NOT_COMPARABLE.format(self.dtype, bad))
         return labels, scores
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What has to be sent for the screen to work elsewhere."""
+        local = ("_kernel", "_narrow_kernel", "projected")
+        return {name: value for name, value in self.__dict__.items() if name not in local}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.projected = None
+        self._kernel = self._make_kernel()
+
+    def _make_kernel(self) -> Any:
+        return (SparseProduct([self.centers]) if self.product is None else self.product)._kernel(self.dtype)
+
     @cached_property
     def _narrow_kernel(self) -> Any:
         """The first factor alone, for rows that are projected already."""
@@ -206,8 +220,16 @@ class ProductRows:
 
     def __init__(self, product: SparseProduct, frame: Frame) -> None:
         self.product, self.frame, self.dtype, self.reach = product, frame, product.dtype, 0.0
-        self.centers = product.toarray().astype(np.float64)
         self._bias = 0.0 - frame.offset(self.centers)
+
+    @cached_property
+    def centers(self) -> NDArray[np.float64]:
+        """The v_k."""
+        return np.asarray(self.product.toarray(), np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The centroids follow from the product."""
+        return {name: value for name, value in self.__dict__.items() if name != "centers"}
 
     def certain(self) -> "ProductRows":
         """Itself: it is."""

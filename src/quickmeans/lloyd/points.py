@@ -20,16 +20,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans import _native
-from quickmeans.threads import instruction_set
+from quickmeans.lloyd.moments import Moments
+from quickmeans.lloyd.stream import Stream
 from quickmeans.transform.checks import first_bad_position, readable
 
 _BLOCK_ENTRIES = 1 << 20  # of rows that are made dense, or float64, at a time
-_MOMENT_ROWS = 1024  # rows whose moments are summed by one thread
 
 NO_DIRECTION = "Row {} of X is zero and has no direction; spherical k-means cannot place it."
 
-Rows = Any  # a 2-D array, or a scipy.sparse matrix in CSR form
+Rows = Any  # a 2-D array, a scipy.sparse matrix in CSR form, or a Stream
+
+
+def locate(X: Rows, row: int) -> str:
+    """What to call a row in an error message."""
+    return X.locate(row) if hasattr(X, "locate") else f"row {row}"
 
 
 def rows_at_a_time(n_columns: int) -> int:
@@ -39,6 +43,9 @@ def rows_at_a_time(n_columns: int) -> int:
 
 def row_blocks(X: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
     """X as dense arrays: itself if it is one, else some rows at a time."""
+    if isinstance(X, Stream):
+        yield from X.blocks()
+        return
     if not sp.issparse(X):
         yield slice(0, X.shape[0]), X
         return
@@ -50,8 +57,27 @@ def row_blocks(X: Rows) -> Iterator[tuple[slice, NDArray[Any]]]:
 
 def take_rows(X: Rows, index: NDArray[np.int64]) -> NDArray[np.float64]:
     """Some rows of X in float64."""
-    rows = X[index]
-    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, np.float64)
+    return np.asarray(some_rows(X, index), np.float64)
+
+
+def some_rows(X: Rows, index: NDArray[np.int64]) -> NDArray[Any]:
+    """Some rows of X as a dense array."""
+    if isinstance(X, Stream):
+        return X.take(index)
+    return np.asarray(X[index].toarray() if sp.issparse(X) else X[index])
+
+
+def refuse_bad_rows(X: Rows, first: int, rows: NDArray[Any]) -> None:
+    """Say where among these rows, the first of which has this number, there is NaN or infinity; if there is."""
+    step = rows_at_a_time(rows.shape[1])
+    for begin in range(0, len(rows), step):
+        bad = first_bad_position(rows[begin : begin + step])
+        if bad is not None:
+            i, j = begin + bad[0], bad[1]
+            kind = "NaN" if np.isnan(rows[i, j]) else "infinity"
+            raise ValueError(
+                f"Input X contains {kind} ({locate(X, first + i)}, column {j}); every entry must be finite."
+            )
 
 
 def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,7 +121,7 @@ class Points:
 
     Attributes
     ----------
-    X : array or CSR matrix of shape (N, D)
+    X : array, CSR matrix or Stream of shape (N, D)
     weights : array of shape (N,) or None
         None stands for ones.
     pulls : array of shape (N,) or None
@@ -110,11 +136,10 @@ class Points:
     def __init__(
         self, X: Rows, weights: NDArray[np.float64] | None, n_threads: int, *, spherical: bool = False
     ) -> None:
-        self.X = X if sp.issparse(X) else readable(X)
+        self.X = readable(X) if isinstance(X, np.ndarray) else X
         self.weights = weights
         self.n_threads = n_threads
-        self.total = float(len(self)) if weights is None else float(weights.sum())
-        mean, self.variances = self._moments()
+        mean, self.variances, self.total = self._moments()
         dtype = self._working_dtype(mean)
         self.pulls = weights
         if spherical:
@@ -124,6 +149,17 @@ class Points:
             self.pulls = (1.0 if weights is None else weights) / lengths
             mean = np.zeros_like(mean)
         self.frame = Frame(mean, dtype, spherical)
+
+    @classmethod
+    def of_frame(
+        cls, rows: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int, frame: Frame
+    ) -> "Points":
+        """Some of the rows of a frame, to be summed; their own moments are not computed."""
+        self = object.__new__(cls)
+        self.X, self.weights, self.pulls, self.n_threads, self.frame = rows, weights, weights, n_threads, frame
+        if frame.spherical:
+            self.pulls = (1.0 if weights is None else weights) / self._lengths()
+        return self
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -158,35 +194,34 @@ class Points:
             raise ValueError(NO_DIRECTION.format(zero[0]))
         return lengths
 
-    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and variance of every column, in float64, from sums about the first row."""
-        shift = take_rows(self.X, np.zeros(1, np.int64))[0]
-        sums, squares = np.zeros_like(shift), np.zeros_like(shift)
+    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Mean and variance of every column, in float64, from sums about the first row; and the sum of the weights."""
+        moments: Moments | None = None
         for part, rows in row_blocks(self.X):
-            n_blocks = -(-len(rows) // _MOMENT_ROWS)
-            block_sums, block_squares = np.zeros((2, n_blocks, len(shift)))
-            weights = None if self.weights is None else self.weights[part]
-            _native.moments(rows, weights, shift, block_sums, block_squares, self.n_threads, instruction_set())
-            sums += block_sums.sum(axis=0)
-            squares += block_squares.sum(axis=0)
-        if not np.isfinite(sums).all() or not np.isfinite(squares.sum()):
-            self._refuse()
-        offset = sums / self.total
-        return shift + offset, np.maximum(squares / self.total - offset**2, 0)
-
-    def _refuse(self) -> None:
-        for part, rows in row_blocks(self.X):
-            step = rows_at_a_time(rows.shape[1])
-            for begin in range(0, len(rows), step):
-                bad = first_bad_position(rows[begin : begin + step])
-                if bad is not None:
-                    i, j = part.start + begin + bad[0], bad[1]
-                    kind = "NaN" if np.isnan(rows[begin + bad[0], j]) else "infinity"
-                    raise ValueError(f"Input X contains {kind} (row {i}, column {j}); every entry must be finite.")
-        raise ValueError("Squares of the numbers in X overflow float64; scale X.")
+            if moments is None:
+                moments = Moments(rows[0].astype(np.float64), self.n_threads)
+            moments.add(rows, None if self.weights is None else self.weights[part])
+            if not moments.are_finite():
+                refuse_bad_rows(self.X, part.start, rows)
+                raise ValueError("Squares of the numbers in X overflow float64; scale X.")
+        assert moments is not None
+        total = float(len(self)) if self.weights is None else float(self.weights.sum())
+        return *moments.over(total), total
 
     def _working_dtype(self, mean: NDArray[np.float64]) -> np.dtype[Any]:
         dtype, spread, offset = self.X.dtype, float(self.variances.sum()) ** 0.5, float(np.linalg.norm(mean))
         exact = dtype == np.float32 or dtype.itemsize <= 2
         ordinary = spread + offset == 0 or (1e-12 < spread + offset < 1e12 and offset <= 1e3 * spread)
         return np.dtype(np.float32 if exact and ordinary else np.float64)
+
+
+class Elsewhere(Points):
+    """Points whose rows are on other machines: they know how to go over them, and how to start."""
+
+    def passes(self, n_clusters: int) -> Any:
+        """A :class:`quickmeans.lloyd.passes.Pass`."""
+        raise NotImplementedError
+
+    def start(self, n_clusters: int, seed: int, screener: Any) -> NDArray[np.float64]:
+        """Starting centroids about the mean; the screener is for the rows."""
+        raise NotImplementedError

@@ -12,11 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.lloyd.assign import Assignment, ProductRows
-from quickmeans.lloyd.loop import Clustering, Observer, finish, refill, stopping_at_interrupt
-from quickmeans.lloyd.points import Points
-from quickmeans.lloyd.screening import Screener
-from quickmeans.lloyd.update import ClusterSums
+from quickmeans.lloyd.assign import ProductRows
+from quickmeans.lloyd.loop import Clustering, Observer, stopping_at_interrupt
+from quickmeans.lloyd.passes import Pass
 from quickmeans.transform import SparseProduct
 
 # factor(U, n, previous): a product near U, no farther than the previous one
@@ -24,36 +22,30 @@ Factor = Callable[[NDArray[np.float64], NDArray[np.float64], SparseProduct | Non
 
 
 def quick_means(
-    points: Points,
-    centers: NDArray[np.float64],
-    screener: Screener,
+    passes: Pass,
+    run: Clustering,
     factor: Factor,
     *,
     max_iter: int,
     tol: float,
     observe: Observer | None = None,
 ) -> Clustering:
-    """Algorithm 1, from centroids about the mean; the history has the objective after every step.
+    """Algorithm 1, from the centroids of `run`; its history gets the objective after every step.
 
     The first factors are learned from the means of the clusters around the given centroids. A step that raises the
     objective (only a hierarchical factorization may) is taken, and the best iterate is what is returned.
     """
-    sums = ClusterSums(points, len(centers))
-    found = Assignment.empty(len(points), points.frame.dtype)
-    screener(centers).assign(points.X, found, points.n_threads)
-    sums.follow(found.labels)
-    rows = ProductRows(factor(sums.means(centers), sums.weights, None), points.frame)
-    run = Clustering(rows.centers, rows, found)
+    passes.assign(run.screen)
+    passes.follow()
+    rows = _factored(passes, run.centers, factor, None)
+    run.centers, run.screen = rows.centers, rows
     with stopping_at_interrupt(run):
-        _iterate(points, sums, rows, run, factor, max_iter, tol, observe)
-    run.screen.assign(points.X, found, points.n_threads)
-    finish(run, sums)
-    return run
+        _iterate(passes, rows, run, factor, max_iter, tol, observe)
+    return run.finish(passes)
 
 
 def _iterate(
-    points: Points,
-    sums: ClusterSums,
+    passes: Pass,
     rows: ProductRows,
     run: Clustering,
     factor: Factor,
@@ -63,11 +55,11 @@ def _iterate(
 ) -> None:
     lowest, best = np.inf, rows
     for _ in range(max_iter):
-        rows.assign(points.X, run.found, points.n_threads)
-        changed = sums.follow(run.found.labels)
-        assigned = sums.objective(rows.centers)
-        last, rows = rows, _update(points, sums, rows, factor, run.found)
-        updated = sums.objective(rows.centers)
+        passes.assign(rows)
+        changed = passes.follow()
+        assigned = passes.sums.objective(rows.centers)
+        last, rows = rows, _update(passes, rows, factor)
+        updated = passes.sums.objective(rows.centers)
         if updated < lowest:
             lowest, best = updated, rows
         run.advance(best.centers, best, assigned, updated)
@@ -78,14 +70,22 @@ def _iterate(
             return
 
 
-def _update(points: Points, sums: ClusterSums, rows: ProductRows, factor: Factor, found: Assignment) -> ProductRows:
+def _update(passes: Pass, rows: ProductRows, factor: Factor) -> ProductRows:
     """New factors; empty clusters are given rows if that does not raise the objective."""
-    labels, before = found.labels.copy(), sums.objective(rows.centers)
-    if refill(points, found, len(rows.centers)):
-        sums.follow(found.labels)
-        new = ProductRows(factor(sums.means(rows.centers), sums.weights, rows.product), points.frame)
-        if sums.objective(new.centers) <= before:
+    before = passes.sums.objective(rows.centers)
+    if moves := passes.refill():
+        passes.follow()
+        new = _factored(passes, rows.centers, factor, rows.product)
+        if passes.sums.objective(new.centers) <= before:
             return new
-        found.labels[:] = labels
-        sums.follow(labels)
-    return ProductRows(factor(sums.means(rows.centers), sums.weights, rows.product), points.frame)
+        passes.undo(moves)
+        passes.follow()
+    return _factored(passes, rows.centers, factor, rows.product)
+
+
+def _factored(
+    passes: Pass, centers: NDArray[np.float64], factor: Factor, previous: SparseProduct | None
+) -> ProductRows:
+    """The product learned from the means of the clusters; of one without rows, from its centroid."""
+    sums = passes.sums
+    return ProductRows(factor(sums.means(centers), sums.weights, previous), passes.points.frame)

@@ -9,11 +9,10 @@ dense form of what `sparse_als` starts from: they cost next to nothing to find a
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.lloyd.assign import CERTAIN, Assignment, Screen
-from quickmeans.lloyd.points import Points
+from quickmeans.lloyd.points import Points, some_rows
 from quickmeans.transform import SparseProduct, sparse_als
 
 TARGET = 4e-4  # how much larger the objective may be than with exact assignment, on the sample
@@ -35,12 +34,19 @@ class Screener:
     """
 
     def __init__(
-        self, points: Points, rng: np.random.Generator, *, shortlist: int = 0, compression: float | None = None
+        self,
+        points: Points,
+        rng: np.random.Generator,
+        *,
+        shortlist: int = 0,
+        compression: float | None = None,
+        projects: bool = True,
     ) -> None:
         self.points, self.rng, self.shortlist, self.compression = points, rng, shortlist, compression
+        self.projects = projects  # whether all rows are compared with the same screens, and again and again
         most = max(256, min(_SAMPLE, _SAMPLE_ENTRIES // points.X.shape[1]))
-        rows = points.X[rng.choice(len(points), min(most, len(points)), replace=False)]
-        self.sample = np.asarray(rows.toarray() if sp.issparse(rows) else rows, points.frame.dtype)
+        rows = some_rows(points.X, rng.choice(len(points), min(most, len(points)), replace=False))
+        self.sample = np.asarray(rows, points.frame.dtype)
         self.basis: NDArray[Any] | None = None
         self.basis_of: NDArray[np.float64] | None = None
         self.rank, self.reach, self.n_calls = 0, CERTAIN, 0
@@ -61,6 +67,25 @@ class Screener:
         screen.projected = self.projected
         return screen
 
+    def fresh(self, centers: NDArray[np.float64]) -> Screen:
+        """A screen for these centroids alone, which have nothing to do with those that follow."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.basis, other.basis_of, other.rank, other.projects = None, None, 0, False
+        return other._choose(centers)
+
+    def state(self) -> tuple[int, float, NDArray[Any] | None]:
+        """The kind of screen that has been found, to be given to `restore`."""
+        return self.rank, self.reach, self.basis if self.rank else None
+
+    def restore(self, rank: int, reach: float, basis: NDArray[Any] | None) -> None:
+        """Take the kind of screen that another one has found for the same rows."""
+        self.rank, self.reach, self.basis, self.n_calls = rank, reach, basis, 2
+
+    def look_again(self) -> None:
+        """Choose anew next time: the centroids have gone too far."""
+        self.n_calls = min(self.n_calls, 1)
+
     def last(self, screen: Screen, centers: NDArray[np.float64]) -> Screen:
         """The screen to keep, for centroids that have come to rest: a sparse product if that was asked for, and a
         reach for these centroids."""
@@ -79,7 +104,7 @@ class Screener:
     def _project(self) -> None:
         """The rows in the basis, if there is room: later passes then read X only where candidates are to be settled."""
         X, dtype = self.points.X, self.points.frame.dtype
-        if self.rank and not sp.issparse(X) and len(X) * self.rank * dtype.itemsize <= _ROOM:
+        if self.projects and self.rank and isinstance(X, np.ndarray) and len(X) * self.rank * dtype.itemsize <= _ROOM:
             assert self.basis is not None
             basis = SparseProduct([self.basis[:, : self.rank].T.astype(dtype)])
             self.projected = basis.apply(X, n_threads=self.points.n_threads)

@@ -1,5 +1,7 @@
 """The update step: sums and weights of the clusters, kept up to date as labels change."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -9,7 +11,7 @@ from quickmeans.lloyd.points import Points, row_blocks, squared_norms
 from quickmeans.threads import instruction_set
 
 _CANCELLED = 1e-9  # a cluster that keeps less than this share of its weight is summed anew
-_FEW = 0.3  # with fewer changes than this share of the rows, the sums are corrected and not computed anew
+FEW = 0.3  # with fewer changes than this share of the rows, the sums are corrected and not computed anew
 
 
 class ClusterSums:
@@ -29,7 +31,7 @@ class ClusterSums:
     def follow(self, labels: NDArray[np.int32]) -> int:
         """Bring the sums to these labels; returns how many have changed."""
         changed = np.arange(len(labels)) if self._labels is None else np.flatnonzero(self._labels != labels)
-        anew = self._labels is None or len(changed) > _FEW * len(labels) or sp.issparse(self.points.X)
+        anew = self._labels is None or len(changed) > FEW * len(labels) or sp.issparse(self.points.X)
         if not anew and len(changed):
             assert self._labels is not None
             anew = not self._correct(changed, self._labels[changed], labels[changed])
@@ -76,21 +78,59 @@ class ClusterSums:
         return max(float(self.points.scatter - 2 * cross + self.weights @ squares), 0.0)
 
     def _compute(self, labels: NDArray[np.int32]) -> None:
-        self.raw[:] = 0
+        self.clear()
         for part, rows in row_blocks(self.points.X):
-            pulls = None if self.points.pulls is None else self.points.pulls[part]
-            self._add(rows, np.arange(len(rows)), labels[part], pulls)
-        self.sizes = np.bincount(labels, minlength=len(self.weights))
-        self.weights = np.bincount(labels, self.points.weights, len(self.weights)).astype(np.float64)
+            self.add(part, rows, labels[part])
+
+    def clear(self) -> None:
+        """Back to no rows at all."""
+        self.raw[:], self.weights[:], self.sizes[:] = 0, 0, 0
+
+    def add(self, part: slice, rows: NDArray[Any], labels: NDArray[np.int32]) -> None:
+        """Count the rows of one part of X. Parts in order give the same bits as all rows at once."""
+        pulls = None if self.points.pulls is None else self.points.pulls[part]
+        self._add(rows, np.arange(len(rows)), labels, pulls)
+        counts = np.bincount(labels, minlength=len(self.sizes))
+        self.sizes += counts
+        if self.points.weights is None:
+            self.weights += counts
+        else:
+            np.add.at(self.weights, labels, self.points.weights[part])
+
+    def move(self, x: NDArray[np.float64], pull: float, weight: float, old: int, new: int) -> None:
+        """Take a row, that has been counted, from one cluster to another."""
+        for k, sign in ((old, -1), (new, 1)):
+            self.raw[k] += sign * pull * x
+            self.weights[k] += sign * weight
+            self.sizes[k] += sign
 
     def _correct(self, changed: NDArray[np.int64], old: NDArray[np.int32], new: NDArray[np.int32]) -> bool:
         """Take rows away from their old clusters and add them to the new ones; False if only rounding may be left."""
-        pulls, weights = _some(self.points.pulls, changed), _some(self.points.weights, changed)
-        rows, labels = np.concatenate([changed, changed]), np.concatenate([old, new])
-        self._add(self.points.X, rows, labels, np.concatenate([-pulls, pulls]))
-        K, before = len(self.weights), self.weights.copy()
-        self.sizes += np.bincount(new, minlength=K) - np.bincount(old, minlength=K)
-        self.weights += np.bincount(labels, np.concatenate([-weights, weights]), K)
+        before = self.weights.copy()
+        self.exchange(self.points.X, changed, changed, old, new)
+        return self.are_sound(before)
+
+    def exchange(
+        self,
+        rows: NDArray[Any],
+        members: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        old: NDArray[np.int32],
+        new: NDArray[np.int32],
+    ) -> None:
+        """Some members of these rows, with their numbers in X, go from their old clusters to new ones.
+
+        Row after row leaves one and joins the other, so parts in order give the same bits as all rows at once.
+        """
+        signs = np.tile([-1.0, 1.0], len(members))
+        labels = np.stack([old, new], axis=1).ravel()
+        pulls, weights = (signs * np.repeat(_some(w, numbers), 2) for w in (self.points.pulls, self.points.weights))
+        self._add(rows, np.repeat(members, 2), labels, pulls)
+        np.add.at(self.sizes, labels, signs.astype(np.int64))
+        np.add.at(self.weights, labels, weights)
+
+    def are_sound(self, before: NDArray[np.float64]) -> bool:
+        """After exchanges: whether no cluster has lost so much of its weight that only rounding may be left."""
         self.weights[self.sizes == 0] = 0
         self.raw[self.sizes == 0] = 0
         return bool((self.weights >= _CANCELLED * before)[self.sizes > 0].all())

@@ -1,0 +1,339 @@
+"""QKMeans past memory and past one machine.
+
+    QUICKMEANS_DATA=... python -m benchmarks.scale [rows clusters columns disk overlap batches dask] [--files DIRECTORY]
+
+Files of up to 10 GB are made in the directory (default: a temporary one); all but the largest are removed afterwards.
+Prints tables and writes benchmarks/results/scale.json, one entry per section; `python -m benchmarks.scale plot` draws
+docs/scale.png from it.
+"""
+
+import argparse
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.data import rows
+from benchmarks.harness import load, machine, save
+from quickmeans import QKMeans
+
+console = Console(width=140)
+DOCS = Path(__file__).parent.parent / "docs"
+PIECE = 200_000  # rows that are made at a time
+
+
+def overlapping(n_rows, n_columns, seed=0):
+    """Rows in pieces: 4096 centres in a subspace of an eighth of the dimension, with much noise."""
+    shape = np.random.default_rng(seed)
+    basis = shape.standard_normal((max(n_columns // 8, 4), n_columns)).astype(np.float32) / 4
+    centers = shape.standard_normal((4096, len(basis))).astype(np.float32)
+    for begin in range(0, n_rows, PIECE):
+        rng, n = np.random.default_rng((seed, begin)), min(PIECE, n_rows - begin)
+        near = centers[rng.integers(4096, size=n)] + 0.7 * rng.standard_normal((n, len(basis)), np.float32)
+        yield near @ basis + rng.standard_normal((n, n_columns), np.float32)
+
+
+def written(directory, n_rows, n_columns):
+    """A file of such rows."""
+    path = Path(directory) / f"rows-{n_rows}-{n_columns}.npy"
+    if not path.exists():
+        out = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, n_columns))
+        for i, piece in enumerate(overlapping(n_rows, n_columns)):
+            out[i * PIECE : i * PIECE + len(piece)] = piece
+        out.flush()
+    return path
+
+
+_FIT = """
+import json, sys, time
+import numpy as np
+from quickmeans import QKMeans
+
+path, options, in_memory = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3] == "memory"
+
+def resident(kind):
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(kind)).split()[1])
+
+X = np.load(path) if in_memory else path
+if options.pop("given", False):
+    mapped = np.load(path, mmap_mode="r")
+    chosen = np.random.default_rng(0).choice(len(mapped), options["n_clusters"], replace=False)
+    options["init"] = np.array(mapped[np.sort(chosen)])
+    del mapped
+QKMeans(4, max_iter=1).fit(np.random.default_rng(0).random((100, 8), np.float32))
+start = time.perf_counter()
+model = QKMeans(tol=0, random_state=0, **options).fit(X)
+seconds = time.perf_counter() - start
+print(json.dumps({"seconds": seconds, "peak_bytes": resident("VmHWM"), "n_iter": model.n_iter_,
+                  "objective": model.inertia_, "product": repr(model.product_), "candidates": model.n_candidates_}))
+"""
+
+
+def fitted(path, in_memory=False, **options):
+    """A fit in a process of its own: seconds, peak resident memory of the whole process."""
+    command = [sys.executable, "-W", "ignore", "-c", _FIT, path, json.dumps(options), "memory" if in_memory else "disk"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def slope(records, key):
+    """Of the seconds against the key, both in logarithms, over the upper half of the range."""
+    some = records[len(records) // 2 - 1 :]
+    return float(np.polyfit(np.log([r[key] for r in some]), np.log([r["seconds"] for r in some]), 1)[0])
+
+
+def against(directory, key, shapes, n_iter):
+    records = []
+    for N, D, K in shapes:
+        path = written(directory, N, D)
+        records.append({"N": N, "D": D, "K": K, "iterations": n_iter,
+                        **fitted(path, n_clusters=K, max_iter=n_iter, given=True)})  # fmt: skip
+        console.print(f"{key}: {N} {D} {K}: {records[-1]['seconds']:.2f} s")
+        if N < 10**7:
+            path.unlink()
+    show(f"Fit of a file against {key}", records, ["N", "D", "K", "seconds", "peak_bytes", "candidates", "product"])
+    console.print(f"slope: {slope(records, key):.2f}")
+    return {"records": records, "slope": slope(records, key)}
+
+
+def against_rows(directory):
+    """Fit time and peak memory against N."""
+    return against(directory, "N", [(N, 256, 256) for N in (10**5, 10**5 * 3, 10**6, 10**6 * 3, 10**7)], 3)
+
+
+def against_clusters(directory):
+    """Fit time against K."""
+    return against(directory, "K", [(200_000, 256, 2**k) for k in (8, 10, 12, 14, 16)], 2)
+
+
+def against_columns(directory):
+    """Fit time against D."""
+    return against(directory, "D", [(60_000, 2**d, 512) for d in (6, 7, 8, 9, 10, 11, 12)], 3)
+
+
+def disk(directory):
+    """A 10 GB file against a tenth of it in memory: time per byte, and memory."""
+    options = {"n_clusters": 1024, "max_iter": 8}
+    path = written(directory, 10**7, 256)
+    large = fitted(path, **options) | {"bytes": path.stat().st_size}
+    console.print(f"disk: {large}")
+    small_path = written(directory, 10**6, 256)
+    small = min((fitted(small_path, in_memory=True, **options) for _ in range(2)), key=lambda r: r["seconds"])
+    small |= {"bytes": small_path.stat().st_size}
+    small_path.unlink()
+    console.print(f"memory: {small}")
+    ratio = (large["seconds"] / large["bytes"]) / (small["seconds"] / small["bytes"])
+    console.print(f"time per byte: {ratio:.2f}, peak {large['peak_bytes'] / 1e9:.2f} GB")
+    return {"file": large, "memory": small, "time_per_byte": ratio}
+
+
+def forget(path):
+    """Take the file out of the system's cache."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def timed(call, before=lambda: None, rounds=3):
+    best = np.inf
+    for _ in range(rounds):
+        before()
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def overlap(directory):
+    """One pass over a file that is not in the system's cache: reading alone, computing alone, both."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from quickmeans.lloyd.passes import ChunkPass
+    from quickmeans.lloyd.points import Points
+    from quickmeans.rows import open_rows
+    from quickmeans.rows.stream import SourceStream
+
+    path = written(directory, 10**6, 256)
+    X = np.load(path)
+    parquet = path.with_suffix(".parquet")
+    table = pa.table({f"x{j}": X[:400_000, j] for j in range(256)})
+    pq.write_table(table, parquet, compression="zstd", use_dictionary=False, row_group_size=20_000)
+    del table
+    model = QKMeans(1024, max_iter=2, random_state=0).fit(X[:100_000])
+    records = []
+    for name, file, held in (("npy", path, X), ("parquet, zstd", parquet, X[:400_000])):
+        source = open_rows(file)
+        in_memory = open_rows(held)
+
+        def read(source=source):
+            for _ in SourceStream(source).blocks():
+                pass
+
+        def one_pass(source):
+            points = Points.of_frame(SourceStream(source), None, 2, model._frame)
+            ChunkPass(points, 1024).assign(model._screen)
+
+        def emptied(file=file):
+            forget(file)
+
+        reading = timed(read, emptied)
+        computing = timed(lambda source=in_memory: one_pass(source))
+        both = timed(lambda source=source: one_pass(source), emptied)
+        records.append({"file": name, "bytes": file.stat().st_size, "reading": reading, "computing": computing,
+                        "both": both, "over_the_longer": both / max(reading, computing),
+                        "over_the_sum": both / (reading + computing)})  # fmt: skip
+    path.unlink()
+    parquet.unlink()
+    show("One pass", records, ["file", "bytes", "reading", "computing", "both", "over_the_longer", "over_the_sum"])
+    return records
+
+
+def objective(X, centers):
+    """To the nearest centroid, in float64."""
+    blocks = np.array_split(X, max(len(X) // 4096, 1))
+    return sum(float(((block - centers[_nearest(block, centers)]) ** 2).sum(dtype=np.float64)) for block in blocks)
+
+
+def _nearest(block, centers):
+    return (np.einsum("kd,kd->k", centers, centers) / 2 - block @ centers.T).argmin(axis=1)
+
+
+def batches(directory):
+    """Mini-batches, against scikit-learn's to the same objective; both draw their own start."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    records = []
+    for name, K, size in (("mnist", 1024, 1024), ("mnist", 1024, 4096), ("fashion-mnist", 256, 1024),
+                          ("words", 512, 1024)):  # fmt: skip
+        X = rows(name)
+        start = time.perf_counter()
+        peer = MiniBatchKMeans(K, batch_size=size, n_init=1, random_state=0).fit(X)
+        theirs, goal = time.perf_counter() - start, objective(X, peer.cluster_centers_)
+        for n_iter in (1, 2, 3, 4, 5, 6, 8):
+            start = time.perf_counter()
+            model = QKMeans(K, batch_size=size, max_iter=n_iter, random_state=0).fit(X)
+            ours, reached = time.perf_counter() - start, objective(X, model.cluster_centers_)
+            if reached <= goal:
+                break
+        records.append({"data": name, "K": K, "batch": size, "sklearn": theirs, "ours": ours, "passes": n_iter,
+                        "times_faster": theirs / ours, "objective_over_sklearn": reached / goal})  # fmt: skip
+    show("Mini-batches to the same objective", records, list(records[0]))
+    return records
+
+
+def on_dask(directory):
+    """Two local workers, against dask_ml from the same start: seconds per iteration; and what is sent."""
+    import dask.array as da
+    from dask_ml.cluster import KMeans
+    from distributed import Client, LocalCluster, wait
+
+    from quickmeans.lloyd.assign import ProductRows
+
+    K, D, N = 512, 384, 200_000
+    X = np.concatenate(list(overlapping(N, D)))
+    init = X[np.random.default_rng(0).permutation(N)[:K]]
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        parts = da.from_array(X, chunks=(25_000, D)).persist()
+        wait(parts)
+        seconds = {}
+        fits = {
+            "QKMeans": lambda n: QKMeans(K, init=init, max_iter=n, tol=0).fit(parts),
+            "dask_ml": lambda n: KMeans(K, init=init, max_iter=n, tol=0).fit(parts),
+        }
+        models = {}
+        for name, fit in fits.items():
+            fit(1)
+            times = []
+            for n in (1, 6):
+                start = time.perf_counter()
+                models[name] = fit(n)
+                times.append(time.perf_counter() - start)
+            seconds[name] = (times[1] - times[0]) / 5
+            console.print(f"{name}: {times}, {models[name].n_iter_} iterations")
+        paper = QKMeans(K, shortlist=0, compression=20, init=init, max_iter=2).fit(parts)
+        objectives = {name: objective(X, model.cluster_centers_) for name, model in models.items()}
+    dense = 4 * K * D
+    record = {
+        "K": K, "D": D, "N": N, "seconds_per_iteration": seconds,
+        "times_faster": seconds["dask_ml"] / seconds["QKMeans"],
+        "objective_over_dask_ml": objectives["QKMeans"] / objectives["dask_ml"],
+        "bytes_dense_float32": dense,
+        "bytes_screen": len(pickle.dumps(models["QKMeans"]._screen)),
+        "bytes_product_rows": len(pickle.dumps(ProductRows(paper.product_, paper._frame))),
+        "product": repr(paper.product_),
+    }  # fmt: skip
+    columns = ["K", "D", "N", "seconds_per_iteration", "times_faster", "objective_over_dask_ml"]
+    show("Dask, two workers", [record], [*columns, "bytes_dense_float32", "bytes_screen", "bytes_product_rows"])
+    return record
+
+
+def show(title, records, columns):
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column.replace("_", " "), justify="right")
+    for record in records:
+        table.add_row(*(cell(record[column]) for column in columns))
+    console.print(table)
+
+
+def cell(value):
+    if isinstance(value, dict):
+        return "\n".join(f"{key} {cell(item)}" for key, item in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def plot():
+    """Seconds against N, K and D from the stored results."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    results = load("scale")
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4))
+    for axis, (section, key) in zip(axes, (("rows", "N"), ("clusters", "K"), ("columns", "D")), strict=True):
+        found = results[section]["records"]
+        records = found["records"]
+        axis.loglog([r[key] for r in records], [r["seconds"] for r in records], "o-")
+        fixed = ", ".join(f"{k} = {records[0][k]}" for k in "NKD" if k != key)
+        axis.set(xlabel=key, ylabel="seconds", title=f"{fixed}; slope {found['slope']:.2f}")
+        axis.grid(True, which="both", alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(DOCS / "scale.png", dpi=110)
+
+
+SECTIONS = {"rows": against_rows, "clusters": against_clusters, "columns": against_columns, "disk": disk,
+            "overlap": overlap, "batches": batches, "dask": on_dask}  # fmt: skip
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, "plot", []])
+    parser.add_argument("--files")
+    given = parser.parse_args()
+    if given.sections == ["plot"]:
+        plot()
+        return
+    results = load("scale")
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in given.sections or SECTIONS:
+            found = SECTIONS[name](given.files or temporary)
+            results[name] = {"machine": machine("scikit-learn", "dask", "distributed", "dask-ml"), "records": found}
+            save("scale", results)
+    console.print("Results are in benchmarks/results/scale.json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+r"""Mini-batch k-means: centroids that follow the rows of one batch after the other (Sculley, 2010).
+
+With :math:`n_k` the weight and :math:`s_k` the weighted sum of those rows of a batch that are nearest to centroid k,
+and :math:`N_k` the weight of all rows that it has ever been given, this batch included,
+
+.. math:: c_k \leftarrow c_k + (s_k - n_k c_k) / N_k,
+
+so every centroid is the mean of all its rows, each counted as of where the centroids were when it came by. Where the
+same rows come again in several passes, those of earlier passes are forgotten by and by: before each pass :math:`N_k`
+is halved.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quickmeans import _native
+from quickmeans.lloyd.assign import Assignment, Screen
+from quickmeans.lloyd.loop import Clustering, Observer, settle, stopping_at_interrupt
+from quickmeans.lloyd.passes import Pass
+from quickmeans.lloyd.points import Frame, Points, row_blocks, some_rows, squared_norms
+from quickmeans.lloyd.refill import Pool, farthest, largest_pool, refill
+from quickmeans.lloyd.screening import Screener
+from quickmeans.lloyd.stream import Stream
+from quickmeans.lloyd.update import by_label
+from quickmeans.threads import instruction_set
+
+_LEAST_GAIN = 1e-3  # a pass that lowers the objective by less than this share is the last
+_WINDOW = 100  # a centroid that has got none of so many rows per centroid is given another place
+_GROWTH = 2.0  # a screen that lists so many times more candidates than at first is chosen anew
+
+
+class MiniBatch:
+    """Centroids about the mean, how much weight each has got, and the screen that rows are compared with.
+
+    The screen is made anew once as many rows have passed as there are centroids: until then few have moved.
+    """
+
+    def __init__(
+        self, frame: Frame, centers: NDArray[np.float64], counts: NDArray[np.float64], screener: Screener
+    ) -> None:
+        self.frame, self.centers, self.counts, self.screener = frame, centers.copy(), counts.copy(), screener
+        self.window = np.zeros(len(centers))  # weight that each has got lately
+        self.n_window = self.n_since = 0
+        self.listed = 0.0
+        self._room = np.empty((3, *centers.shape))  # fresh memory costs more than the arithmetic
+        self.refresh()
+
+    def refresh(self) -> None:
+        """A screen for the centroids where they are now."""
+        self.screen: Screen = self.screener(self.centers)
+        self.n_since = 0
+
+    def step(self, rows: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int) -> Assignment:
+        """Let the centroids follow these rows; `found.objective` is the objective before they do."""
+        if self.n_since >= len(self.centers):
+            self.refresh()
+        found = Assignment.empty(len(rows), self.frame.dtype)
+        self.screen.assign(rows, found, n_threads, settle_all=False)
+        w = np.ones(len(rows)) if weights is None else weights
+        touched, within = np.unique(found.labels, return_inverse=True)
+        n = np.bincount(within, w, len(touched)).astype(np.float64)
+        sums = self._sums(rows, found, within, w, len(touched), n_threads)
+        found.objective = self._follow(found, w, touched, n, sums)
+        self.n_since += len(rows)
+        self.n_window += len(rows)
+        self._replace_dead(rows, found, w)
+        self._look_after_screen(found)
+        return found
+
+    def _sums(
+        self,
+        rows: NDArray[Any],
+        found: Assignment,
+        within: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        n_touched: int,
+        n_threads: int,
+    ) -> NDArray[np.float64]:
+        sums: NDArray[np.float64] = self._room[0][:n_touched]
+        sums[:] = 0
+        order, starts = by_label(within.astype(np.int32), n_touched)
+        pulls = weights / np.sqrt(found.norms.astype(np.float64)) if self.frame.spherical else weights
+        _native.add_members(rows, order, starts, pulls[order], sums, n_threads, instruction_set())
+        return sums
+
+    def _follow(
+        self,
+        found: Assignment,
+        weights: NDArray[np.float64],
+        touched: NDArray[np.int32],
+        n: NDArray[np.float64],
+        sums: NDArray[np.float64],
+    ) -> float:
+        """Move the centroids that have got rows; the objective before, which is, about the mean,
+        sum_i w_i |x_i|^2 - 2 sum_k <c_k, s_k> + sum_k n_k |c_k|^2."""
+        mean = self.frame.mean
+        centers = np.take(self.centers, touched, axis=0, out=self._room[1][: len(touched)])
+        norms = float(weights.sum() if self.frame.spherical else found.norms.astype(np.float64) @ weights)
+        cross = float(np.vdot(centers, sums)) - float(n @ (centers @ mean))
+        objective = norms - 2 * cross + float(n @ squared_norms(centers))
+        self.counts[touched] += n
+        self.window[touched] += n
+        gone = np.add(centers, mean, out=self._room[2][: len(touched)])
+        gone *= n[:, None]
+        sums -= gone
+        sums /= np.where(n > 0, self.counts[touched], 1.0)[:, None]
+        centers += sums
+        if self.frame.spherical:
+            centers /= np.linalg.norm(centers, axis=1, keepdims=True)
+        self.centers[touched] = centers
+        return max(objective, 0.0)
+
+    def _replace_dead(self, rows: NDArray[Any], found: Assignment, weights: NDArray[np.float64]) -> None:
+        """Centroids that rows no longer come to go where rows are far from all centroids."""
+        if self.n_window < _WINDOW * len(self.centers):
+            return
+        sizes = np.where(self.window > 0, len(rows), 0)
+
+        def pool(count: int) -> Pool:
+            distances = np.where(weights > 0, found.squared_distances(self.frame), 0)
+            index = farthest(distances, min(largest_pool(rows.shape[1]), count))
+            return Pool(index, self.frame.centred(rows[index].astype(np.float64)), distances[index].astype(np.float64))
+
+        for row, _, k in refill(found.labels.copy(), sizes, pool):
+            self.centers[k] = self.frame.centred(rows[row : row + 1].astype(np.float64))[0]
+            self.counts[k] = weights[row]
+            self.n_since = len(self.centers)  # time for a new screen
+        self.window[:], self.n_window = 0, 0
+
+    def _look_after_screen(self, found: Assignment) -> None:
+        """If the centroids have drifted away from what the screen was chosen for, choose again."""
+        listed = found.n_listed / len(found.labels)
+        self.listed = self.listed or listed
+        if listed > _GROWTH * self.listed + 1:
+            self.screener.look_again()
+            self.listed, self.n_since = 0.0, len(self.centers)
+
+
+def mini_batch_means(
+    passes: Pass,
+    run: Clustering,
+    screener: Screener,
+    batch_size: int,
+    seed: int,
+    *,
+    max_iter: int,
+    tol: float,
+    observe: Observer | None = None,
+) -> Clustering:
+    """Passes over all rows in batches, from where `run` has got to; its history gets the objective of every pass."""
+    with stopping_at_interrupt(run):
+        while run.n_iter < max_iter and not run.converged:
+            _one_pass(passes.points, run, screener, batch_size, np.random.default_rng((seed, run.n_iter)), tol)
+            if observe is not None and observe(run.n_iter, run.history[-1]):
+                break
+    return settle(passes, run, screener)
+
+
+def _one_pass(
+    points: Points, run: Clustering, screener: Screener, batch_size: int, rng: np.random.Generator, tol: float
+) -> None:
+    counts = np.zeros(len(run.centers)) if run.counts is None else run.counts / 2 if run.n_iter else run.counts
+    batch = MiniBatch(points.frame, run.centers, counts, screener)
+    total = 0.0
+    for rows, weights in batches(points, batch_size, rng):
+        total += batch.step(rows, weights, points.n_threads).objective
+    batch.refresh()
+    moves = float(squared_norms(batch.centers - run.centers).sum())
+    gained = not run.history or total < (1 - _LEAST_GAIN) * run.history[-1]
+    run.centers, run.counts, run.screen = batch.centers, batch.counts, batch.screen
+    run.history.append(total)
+    run.n_iter += 1
+    run.converged = moves <= tol or not gained
+
+
+def batches(
+    points: Points, size: int, rng: np.random.Generator
+) -> Iterator[tuple[NDArray[Any], NDArray[np.float64] | None]]:
+    """All rows and their weights, so many at a time: of rows in memory in random order, of streams in their own."""
+    if isinstance(points.X, Stream):
+        for part, rows in _regrouped(points.X, size):
+            yield rows, None if points.weights is None else points.weights[part]
+        return
+    order = rng.permutation(len(points))
+    for begin in range(0, len(order), size):
+        index = np.sort(order[begin : begin + size])
+        yield some_rows(points.X, index), None if points.weights is None else points.weights[index]
+
+
+def _regrouped(X: Stream, size: int) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """The rows of a stream in blocks of the given size, whatever its chunks."""
+    waiting: list[NDArray[Any]] = []
+    first = n_waiting = 0
+    for _, rows in row_blocks(X):
+        waiting.append(rows)
+        n_waiting += len(rows)
+        if n_waiting < size:
+            continue
+        together = waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+        whole = n_waiting // size * size
+        for begin in range(0, whole, size):
+            yield slice(first + begin, first + begin + size), together[begin : begin + size]
+        first, waiting, n_waiting = first + whole, [together[whole:].copy()], n_waiting - whole
+    if n_waiting:
+        yield slice(first, first + n_waiting), np.concatenate(waiting)

@@ -1,0 +1,128 @@
+"""One run of a fit: a start, and the iterations from there."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from quickmeans.checkpoint import Checkpoint
+from quickmeans.lloyd.factor import factor_by
+from quickmeans.lloyd.init import kmeans_plusplus, random_rows, sample_size
+from quickmeans.lloyd.loop import Clustering, lloyd
+from quickmeans.lloyd.minibatch import mini_batch_means
+from quickmeans.lloyd.passes import ChunkPass, Pass, passes_over
+from quickmeans.lloyd.points import Elsewhere, Points
+from quickmeans.lloyd.quick import quick_means
+from quickmeans.lloyd.screening import Screener
+from quickmeans.lloyd.stream import Stream
+from quickmeans.threads import with_one_blas_thread
+
+_SAMPLE_ITERATIONS = 5  # on the sample that the start is taken from
+
+
+@with_one_blas_thread
+def run_once(model: Any, points: Points, seed: int, watch: Any) -> Clustering:
+    """The clustering of the points that follows from the parameters of the model and a seed."""
+    checkpoint = None if model.checkpoint is None else Checkpoint(model, points, seed)
+    seed = seed if checkpoint is None else checkpoint.seed
+    start_rng, screen_rng = np.random.default_rng(seed).spawn(2)
+    screener = screener_of(model, points, screen_rng)
+    run = None if checkpoint is None else checkpoint.resume(screener)
+    if run is None:
+        if isinstance(points, Elsewhere) and isinstance(model.init, str) and model.init == "k-means++":
+            centers, counts = points.start(model.n_clusters, seed, screener), None
+        else:
+            centers, counts = starting_centers(model, points, start_rng, watch.say)
+        run = Clustering(centers, screener(centers), counts=None if model.batch_size is None else counts)
+    tol = model.tol * points.scatter / (points.total * points.X.shape[1])
+    observe = watch if checkpoint is None else checkpoint.before(watch, run, screener)
+    passes = _passes(model, points)
+    if model.batch_size is not None:
+        size = min(int(model.batch_size), len(points))
+        return mini_batch_means(passes, run, screener, size, seed, max_iter=model.max_iter, tol=tol, observe=observe)
+    if model.shortlist != 0:
+        return lloyd(passes, run, screener, max_iter=model.max_iter, tol=tol, observe=observe)
+    factor = factor_by(model.solver, model.compression, model.n_factors, model.sparsity_level, points.frame.dtype)
+    return quick_means(passes, run, factor, max_iter=model.max_iter, tol=tol, observe=observe)
+
+
+def _passes(model: Any, points: Points) -> Pass:
+    """With a checkpoint, passes that remember nothing from one to the next: what is not kept cannot be missed."""
+    if isinstance(points, Elsewhere):
+        passes: Pass = points.passes(model.n_clusters)
+        return passes
+    if model.checkpoint is not None:
+        return ChunkPass(points, model.n_clusters, with_bounds=False)
+    return passes_over(points, model.n_clusters)
+
+
+def starting_centers(
+    model: Any, points: Points, rng: np.random.Generator, say: Callable[[str], None]
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Starting centroids about the mean; and, if they are means of the rows of a sample, how much weight these have."""
+    if not isinstance(model.init, str):
+        return _given_start(model, points, rng), None
+    draw = kmeans_plusplus if model.init == "k-means++" else random_rows
+    size = sample_size(points, model.n_clusters)
+    some = points
+    if isinstance(points.X, Stream):
+        some = _gathered(points, size, rng)
+    elif model.sample_start and len(points) > 2 * size:
+        some = _sample(points, np.sort(rng.choice(len(points), size, replace=False)), model.n_clusters)
+    iterations = _SAMPLE_ITERATIONS if model.sample_start and len(some) < len(points) else 0
+    centers, counts = draw(some, model.n_clusters, rng), None
+    if iterations:
+        say(f"Start: {iterations} iterations on {len(some)} of {len(points)} rows")
+        screener = screener_of(model, some, rng)
+        run = Clustering(centers, screener(centers))
+        run = lloyd(passes_over(some, model.n_clusters), run, screener, max_iter=iterations, tol=0.0)
+        if run.interrupted:
+            raise KeyboardInterrupt
+        centers, counts = run.centers, run.counts
+    if some is not points:
+        centers = np.asarray(centers + some.frame.mean - points.frame.mean, np.float64)
+    return centers, counts
+
+
+def _sample(points: Points, index: NDArray[np.int64], n_clusters: int) -> Points:
+    """Some of the points; all of them if too few of these have weight."""
+    weights = None if points.weights is None else points.weights[index]
+    if weights is not None and np.count_nonzero(weights) < n_clusters:
+        return points
+    rows = points.X.take(index) if isinstance(points.X, Stream) else points.X[index]
+    return Points(rows, weights, points.n_threads, spherical=points.frame.spherical)
+
+
+def _gathered(points: Points, size: int, rng: np.random.Generator) -> Points:
+    """Points of a stream that have weight, in memory: all if there are few, else a sample."""
+    index = np.arange(len(points)) if points.weights is None else np.flatnonzero(points.weights > 0)
+    if len(index) > 2 * size:
+        index = np.sort(rng.choice(index, size, replace=False))
+    return _sample(points, index, 0)
+
+
+def _given_start(model: Any, points: Points, rng: np.random.Generator) -> NDArray[np.float64]:
+    shape = (model.n_clusters, points.X.shape[1])
+    init = model.init
+    if callable(init):
+        if isinstance(points.X, Stream):
+            raise TypeError("A callable as init needs rows in memory; for rows that are not, give an array.")
+        init = init(points.X, model.n_clusters, random_state=np.random.RandomState(rng.integers(2**31)))
+    centers = check_array(init, dtype=np.float64, ensure_all_finite=True, input_name="init")
+    if centers.shape != shape:
+        raise ValueError(f"init must have shape {shape}, one row per cluster, got {centers.shape}.")
+    if not np.isfinite(np.einsum("kd,kd->", centers, centers)):
+        raise ValueError("The squares of the numbers in init overflow float64; scale X and init.")
+    if points.frame.spherical and not np.linalg.norm(centers, axis=1).all():
+        raise ValueError("init has a zero row, which has no direction.")
+    return points.frame.centred(centers)
+
+
+def screener_of(model: Any, points: Points, rng: np.random.Generator) -> Screener:
+    """What finds a screen for centroids of these points."""
+    m = model.shortlist if isinstance(model.shortlist, int | np.integer) else 0
+    compression = None if model.compression == "auto" or model.shortlist == 0 else float(model.compression)
+    projects = model.batch_size is None and model.checkpoint is None
+    return Screener(points, rng, shortlist=min(int(m), model.n_clusters), compression=compression, projects=projects)

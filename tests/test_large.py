@@ -1,0 +1,470 @@
+"""Fits on rows that are not in memory: the same clusters, whatever the chunks; checkpoints; mini-batches."""
+
+import errno
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+
+from quickmeans import QKMeans
+from quickmeans.lloyd.assign import Screen
+from quickmeans.lloyd.minibatch import MiniBatch, batches
+from quickmeans.lloyd.moments import Moments
+from quickmeans.lloyd.passes import ChunkPass
+from quickmeans.lloyd.points import Frame, Points
+from quickmeans.rows import open_rows, source
+from quickmeans.rows.stream import SourceStream
+
+
+def mixture(n=4000, D=60, n_centers=80, seed=0, dtype=np.float32):
+    rng = np.random.default_rng(seed)
+    centers = rng.standard_normal((n_centers, 6)) @ rng.standard_normal((6, D))
+    return (centers[rng.integers(n_centers, size=n)] + 0.5 * rng.standard_normal((n, D)) + 3).astype(dtype)
+
+
+X = mixture()
+
+
+@pytest.fixture
+def path(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path / "x.npy"
+
+
+def chunked(monkeypatch, n_rows, rows=X):
+    monkeypatch.setattr(source, "CHUNK_BYTES", n_rows * rows.shape[1] * rows.itemsize)
+
+
+# ---- exact passes ---------------------------------------------------------------------------------------------------
+
+OPTIONS = {
+    "screen": {"n_clusters": 300},
+    "few": {"n_clusters": 20, "tol": 0},
+    "weights": {"n_clusters": 50, "weights": np.random.default_rng(3).random(4000)},
+    "spherical": {"n_clusters": 40, "spherical": True},
+    "empty clusters": {"n_clusters": 60, "init": np.repeat(X[:1], 60, axis=0)},
+    "product": {"n_clusters": 40, "shortlist": 0, "compression": 3, "max_iter": 5},
+    "compression": {"n_clusters": 200, "compression": 6},
+}
+
+
+@pytest.mark.filterwarnings("ignore:Only")
+@pytest.mark.parametrize("name", OPTIONS)
+def test_no_bit_depends_on_the_chunks_and_all_is_as_in_memory(path, monkeypatch, name):
+    options = {"random_state": 0, "max_iter": 12} | OPTIONS[name]
+    weights = options.pop("weights", None)
+    plain = QKMeans(**options).fit(X, sample_weight=weights)
+    models = []
+    for n_rows in (4000, 1000, 77):
+        chunked(monkeypatch, n_rows)
+        models.append(QKMeans(**options).fit(path, sample_weight=weights))
+    for model in models:
+        np.testing.assert_array_equal(model.cluster_centers_, models[0].cluster_centers_)
+        np.testing.assert_array_equal(model.labels_, models[0].labels_)
+        np.testing.assert_array_equal(model.objective_history_, models[0].objective_history_)
+        np.testing.assert_array_equal(model.predict(path), model.labels_)
+        np.testing.assert_allclose(-model.score(path, sample_weight=weights), model.inertia_, rtol=1e-5)
+    # In memory sums follow the changes of labels, and so are rounded otherwise.
+    np.testing.assert_allclose(models[0].inertia_, plain.inertia_, rtol=1e-4)
+    assert (models[0].labels_ == plain.labels_).mean() > 0.99
+    assert models[0].n_iter_ == pytest.approx(plain.n_iter_, abs=2)
+    assert (models[0].product_ is None) == (plain.product_ is None)
+
+
+def test_one_pass_by_hand():
+    rows = np.array([[0.0], [1.0], [10.0], [11.0], [20.0]])
+    points = Points(SourceStream(open_rows(lambda: [rows[:2], rows[2:3], rows[3:]])), None, 1)
+    assert points.frame.mean == 8.4
+    assert len(points) == 5
+    passes = ChunkPass(points, 3)
+    centers = np.array([[0.0], [10.0], [100.0]]) - 8.4
+    passes.assign(Screen(centers, points.frame))
+    assert passes.labels.tolist() == [0, 0, 1, 1, 1]
+    assert passes.sums.sizes.tolist() == [2, 3, 0]
+    assert passes.sums.raw.tolist() == [[1.0], [41.0], [0.0]]
+    moves = passes.refill()
+    assert moves == [(4, 1, 2)]  # the farthest
+    assert passes.sums.raw.tolist() == [[1.0], [21.0], [20.0]]
+    assert passes.sums.weights.tolist() == [2, 2, 1]
+    assert passes.follow() == 6  # all rows are new, and one has moved
+    passes.undo(moves)
+    assert passes.sums.raw.tolist() == [[1.0], [41.0], [0.0]]
+    labels, objective, _ = passes.last(Screen(centers, points.frame), centers)
+    assert labels.tolist() == [0, 0, 1, 1, 1]
+    assert objective == pytest.approx(1 + 1 + 100)
+
+
+def test_rows_are_passed_over_once_their_labels_are_proven(path, monkeypatch):
+    chunked(monkeypatch, 500)
+    assigned = []
+    assign = Screen.assign
+
+    def counting(self, rows, found, n_threads, index=None, **options):
+        if len(rows) == 500:  # else they are a sample for the screen
+            assigned.append(500 if index is None else len(index))
+        return assign(self, rows, found, n_threads, index, **options)
+
+    monkeypatch.setattr(Screen, "assign", counting)
+    model = QKMeans(80, init=X[:80], tol=0).fit(path)
+    passes = np.array(assigned).reshape(model.n_iter_ + 1, 8).sum(axis=1)
+    assert passes[0] == passes[-1] == 4000
+    assert passes[-2] < 2000
+
+
+def test_moments_are_those_of_any_chunks(rng):
+    rows, weights = rng.standard_normal((5000, 3)) + 100, rng.random(5000)
+    results = []
+    for cuts in ([5000], [1, 1023, 1024, 2952], [700] * 7 + [100], [1] * 10 + [4990]):
+        moments, first = Moments(rows[0], 1), 0
+        for n in cuts:
+            moments.add(rows[first : first + n], weights[first : first + n])
+            first += n
+        results.append(moments.over(weights.sum()))
+    mean = np.average(rows, axis=0, weights=weights)
+    np.testing.assert_allclose(results[0][0], mean)
+    np.testing.assert_allclose(results[0][1], np.average((rows - mean) ** 2, axis=0, weights=weights))
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def test_sources_of_unknown_length_and_other_kinds(tmp_path):
+    frame = pd.DataFrame(X[:1000, :4], columns=list("abcd"))
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    plain = QKMeans(12, random_state=0).fit(frame)
+    for rows in (tmp_path / "x.parquet", str(tmp_path / "x.csv"), lambda: iter([frame[:300], frame[300:]])):
+        model = QKMeans(12, random_state=0).fit(rows)
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        np.testing.assert_allclose(model.transform(rows), plain.transform(frame), rtol=1e-4)
+        if not callable(rows):
+            assert list(model.feature_names_in_) == list("abcd")
+    weights = np.random.default_rng(0).random(1000)
+    np.testing.assert_array_equal(
+        QKMeans(12, random_state=0).fit(tmp_path / "x.csv", sample_weight=weights).labels_,
+        QKMeans(12, random_state=0).fit(frame, sample_weight=weights).labels_,
+    )
+
+
+def test_labels_go_to_a_file(path, tmp_path, monkeypatch):
+    chunked(monkeypatch, 300)
+    model = QKMeans(50, random_state=0).fit(path)
+    assert model.predict(path, output=tmp_path / "labels.npy") == 4000
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), model.labels_)
+    model.predict(X, output=tmp_path / "labels.parquet")
+    np.testing.assert_array_equal(pd.read_parquet(tmp_path / "labels.parquet")["label"], model.labels_)
+
+
+_PEAK = """
+import sys, numpy as np
+from quickmeans import QKMeans
+
+def resident(kind):
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(kind)).split()[1])
+
+QKMeans(4, max_iter=1).fit(np.random.default_rng(0).random((100, 256), np.float32))
+open("/proc/self/clear_refs", "w").write("5")
+before = resident("VmRSS")
+QKMeans(64, max_iter=3, random_state=0).fit(sys.argv[1])
+print(resident("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux")
+def test_memory_is_that_of_some_chunks(tmp_path):
+    n_rows = 400_000  # 410 MB
+    big = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (n_rows, 256))
+    for begin in range(0, n_rows, 50_000):
+        big[begin : begin + 50_000] = np.random.default_rng(begin).random((50_000, 256), np.float32)
+    del big
+    done = subprocess.run([sys.executable, "-c", _PEAK, tmp_path / "x.npy"], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 220e6
+
+
+@pytest.mark.parametrize("method", ["fit", "predict", "transform", "score"])
+def test_bad_numbers_are_found_in_their_files(path, tmp_path, method, monkeypatch):
+    chunked(monkeypatch, 100)
+    bad = X.copy()
+    bad[1717, 3] = np.nan
+    np.save(tmp_path / "bad.npy", bad)
+    model = QKMeans(5, random_state=0).fit(path)
+    with pytest.raises(ValueError, match=r"NaN \(row 1717 of .*bad.npy, column 3\); every entry must be finite"):
+        getattr(model, method)(tmp_path / "bad.npy")
+    np.testing.assert_array_equal(model.predict(path), model.labels_)  # the earlier fit is still there
+
+
+def test_other_bad_input(path, tmp_path):
+    model = QKMeans(5, random_state=0).fit(path)
+    np.save(tmp_path / "narrow.npy", X[:, :7])
+    with pytest.raises(ValueError, match=r"narrow.npy has 7 columns, but the model was fitted to 60"):
+        model.predict(tmp_path / "narrow.npy")
+    with pytest.raises(ValueError, match="n_samples=4000 should be >= n_clusters=5000"):
+        QKMeans(5000).fit(path)
+    with pytest.raises(TypeError, match="can be read only once"):
+        QKMeans(5).fit(iter([X]))
+    with pytest.raises(TypeError, match="A callable as init needs rows in memory"):
+        QKMeans(5, init=lambda X, k, random_state: X[:k]).fit(path)
+    with pytest.raises(ValueError, match="must have shape"):
+        QKMeans(5).fit(path, sample_weight=np.ones(3))
+    pd.DataFrame(X[:50, :2], columns=["a", "b"]).to_parquet(tmp_path / "ab.parquet")
+    pd.DataFrame(X[:50, :2], columns=["b", "a"]).to_parquet(tmp_path / "ba.parquet")
+    with pytest.raises(ValueError, match="must have the columns that the model was fitted to, in their order: a, b"):
+        QKMeans(5).fit(tmp_path / "ab.parquet").predict(tmp_path / "ba.parquet")
+
+
+def test_a_file_that_shrinks_during_the_fit(path):
+    def shrink(iteration, objective):
+        os.truncate(path, path.stat().st_size - 1000)
+
+    with pytest.raises(ValueError, match=r"x.npy is cut short.*stay as it is while it is read"):
+        QKMeans(9, random_state=0, tol=0, callback=shrink).fit(path)
+
+
+# ---- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(n):
+    def callback(iteration, objective):
+        if iteration == n:
+            raise Stop
+
+    return callback
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 500, "max_iter": 5}, {"spherical": True, "n_clusters": 40}])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_fit_goes_on_from_its_checkpoint(path, tmp_path, options, on_disk):
+    rows = path if on_disk else X
+    options = {"n_clusters": 150, "max_iter": 8, "random_state": 0, "tol": 0} | options
+    whole = QKMeans(**options, checkpoint=tmp_path / "whole").fit(rows)
+    for n in (1, 3):
+        file = tmp_path / f"part {n}"
+        with pytest.raises(Stop):
+            QKMeans(**options, checkpoint=file, callback=stop_at(n)).fit(rows)
+        model = QKMeans(**options, checkpoint=file).fit(rows)
+        np.testing.assert_array_equal(model.cluster_centers_, whole.cluster_centers_)
+        np.testing.assert_array_equal(model.labels_, whole.labels_)
+        np.testing.assert_array_equal(model.objective_history_, whole.objective_history_)
+        assert model.n_iter_ == whole.n_iter_
+    again = QKMeans(**options, checkpoint=tmp_path / "whole").fit(rows)  # nothing is left to do
+    np.testing.assert_array_equal(again.labels_, whole.labels_)
+
+
+def test_without_a_seed_the_checkpoint_remembers_it(path, tmp_path):
+    seen = []
+    with pytest.raises(Stop):
+        QKMeans(40, checkpoint=tmp_path / "c", callback=stop_at(2)).fit(path)
+    QKMeans(40, checkpoint=tmp_path / "c", callback=lambda i, objective: seen.append(i)).fit(path)
+    assert seen[0] == 3
+    assert QKMeans(40, checkpoint=tmp_path / "c", max_iter=500).fit(path).n_iter_ == seen[-1]
+
+
+_KILLED = """
+import sys, time
+from quickmeans import QKMeans
+slow = lambda iteration, objective: time.sleep(0.03)
+model = QKMeans(150, max_iter=25, tol=0, random_state=0, checkpoint=sys.argv[2], callback=slow)
+print("ready", flush=True)
+model.fit(sys.argv[1])
+model.save(sys.argv[3], labels=True)
+"""
+
+
+def test_killed_at_random_moments(path, tmp_path):
+    def fit(name, seconds=None):
+        """How long the fit took; or, killed after so many seconds, whether that was before its end."""
+        command = [sys.executable, "-c", _KILLED, path, tmp_path / name, tmp_path / f"{name}.model"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            start = time.perf_counter()
+            if seconds is not None:
+                time.sleep(seconds)
+                process.kill()
+                return process.wait() == -signal.SIGKILL
+            assert process.wait() == 0
+            return time.perf_counter() - start
+
+    usual, moments = fit("whole"), random.Random(1)
+    assert sum(fit("killed", 0.4 * usual * moments.random()) for _ in range(4)) >= 3
+    fit("killed")
+    assert (tmp_path / "killed.model").read_bytes() == (tmp_path / "whole.model").read_bytes()
+
+
+def test_a_checkpoint_of_something_else_is_refused(path, tmp_path):
+    file = tmp_path / "c"
+    model = QKMeans(20, max_iter=2, checkpoint=file, random_state=0).fit(path)
+    with pytest.raises(ValueError, match="checkpoint of a fit with other data; take the same, or another file"):
+        model.fit(mixture(seed=1))
+    with pytest.raises(ValueError, match="with other data"):
+        model.fit(X, sample_weight=np.arange(4000.0))
+    for change in ({"n_clusters": 21}, {"random_state": 1}, {"init": X[:20]}, {"tol": 0.5}):
+        with pytest.raises(ValueError, match="with other parameters"):
+            QKMeans(**{"n_clusters": 20, "random_state": 0} | change, checkpoint=file).fit(X)
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match="c is damaged: its checksum"):
+        model.fit(X)
+    QKMeans(20).fit(X).save(file)
+    with pytest.raises(ValueError, match="is no checkpoint of a fit"):
+        model.fit(X)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(path, tmp_path, monkeypatch):
+    file = tmp_path / "c"
+    with pytest.raises(Stop):
+        QKMeans(20, checkpoint=file, random_state=0, callback=stop_at(2)).fit(X)
+    before = file.read_bytes()
+    fsync = os.fsync
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"could not be written \(No space left on device\); the last one is intact"):
+        QKMeans(20, checkpoint=file, random_state=0).fit(X)
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert file.read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["c", "x.npy"]
+    QKMeans(20, checkpoint=file, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"checkpoint": 3}, TypeError, "checkpoint must be a path or None, got 3"),
+        ({"checkpoint": "/nowhere/at/all"}, FileNotFoundError, "in a directory that does not exist"),
+        ({"checkpoint": "c", "n_init": 3}, ValueError, "set n_init=1"),
+        ({"checkpoint": "c", "init": "random"}, ValueError, "set n_init=1"),
+        ({"checkpoint": "c", "shortlist": 0}, ValueError, "a checkpoint needs a shortlist"),
+        ({"batch_size": 0}, ValueError, "batch_size must be a whole number not below 1 or None"),
+        ({"batch_size": 10, "shortlist": 0}, ValueError, "batch_size needs a shortlist"),
+    ],
+)
+def test_bad_parameters(options, error, message):
+    with pytest.raises(error, match=message):
+        QKMeans(3, **options).fit(X[:100])
+
+
+# ---- mini-batches ---------------------------------------------------------------------------------------------------
+
+
+class FixedScreens:
+    """Stands in for a Screener: the dense centroids."""
+
+    def __init__(self, frame):
+        self.frame, self.looks = frame, 0
+
+    def __call__(self, centers):
+        return Screen(centers, self.frame)
+
+    def look_again(self):
+        self.looks += 1
+
+
+def test_a_batch_by_hand():
+    frame = Frame(np.array([2.0]), np.dtype(np.float64))
+    batch = MiniBatch(frame, np.array([[-2.0], [8.0]]), np.array([0.0, 4.0]), FixedScreens(frame))  # at 0 and 10
+    found = batch.step(np.array([[1.0], [3.0], [12.0]]), None, 1)
+    assert found.labels.tolist() == [0, 0, 1]
+    assert found.objective == pytest.approx(1 + 9 + 4)
+    assert batch.counts.tolist() == [2, 5]
+    np.testing.assert_allclose(batch.centers + 2, [[2.0], [10.4]])  # the mean of 1 and 3; 10 + (12 - 10) / 5
+    batch.step(np.array([[6.0], [13.0]]), np.array([2.0, 0.0]), 1)
+    assert batch.counts.tolist() == [4, 5]
+    np.testing.assert_allclose(batch.centers + 2, [[4.0], [10.4]])  # (1 + 3 + 2 * 6) / 4; no weight, no move
+
+
+def test_a_centroid_that_rows_no_longer_come_to_moves():
+    frame = Frame(np.zeros(1), np.dtype(np.float64))
+    batch = MiniBatch(frame, np.array([[0.0], [1000.0]]), np.array([5.0, 5.0]), FixedScreens(frame))
+    for _ in range(150):
+        batch.step(np.array([[0.0], [7.0]]), None, 1)
+    assert 0 < batch.centers[0, 0] < 3.5  # it had both kinds of rows for a while
+    assert batch.centers[1, 0] == 7
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_batches_cover_the_rows(path, monkeypatch, rng, on_disk, weighted):
+    chunked(monkeypatch, 130)
+    weights = rng.random(4000) if weighted else None
+    points = Points(SourceStream(open_rows(path)) if on_disk else X, weights, 1)
+    parts = list(batches(points, 300, rng))
+    assert [len(rows) for rows, _ in parts] == [300] * 13 + [100]
+    rows = np.concatenate([rows for rows, _ in parts])
+    order = np.lexsort(rows.T), np.lexsort(X.T)
+    np.testing.assert_array_equal(rows[order[0]], X[order[1]])
+    if weighted:
+        np.testing.assert_array_equal(np.concatenate([w for _, w in parts])[order[0]], weights[order[1]])
+    else:
+        assert parts[0][1] is None
+    assert on_disk == np.array_equal(rows, X)  # rows in memory are shuffled
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_mini_batches_come_close_to_full_passes(path, on_disk):
+    full = QKMeans(100, random_state=0, max_iter=20).fit(X)
+    model = QKMeans(100, random_state=0, max_iter=20, batch_size=256).fit(path if on_disk else X)
+    assert model.inertia_ < 1.04 * full.inertia_
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert len(model.objective_history_) == model.n_iter_ > 1
+    assert KMeans(100, init=model.cluster_centers_, n_init=1, max_iter=1).fit(X).inertia_ <= 1.001 * model.inertia_
+
+
+def test_spherical_mini_batches():
+    model = QKMeans(40, random_state=0, batch_size=500, spherical=True).fit(X)
+    np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, rtol=1e-6)
+    assert model.inertia_ < 1.1 * QKMeans(40, random_state=0, spherical=True).fit(X).inertia_
+
+
+def test_partial_fit_follows_the_rows():
+    model = QKMeans(100, random_state=0)
+    for begin in range(0, 4000, 500):
+        model.partial_fit(X[begin : begin + 500])
+        if begin == 1500:
+            model = pickle.loads(pickle.dumps(model))
+    assert model.n_iter_ == 8
+    assert len(model.labels_) == 500
+    assert -model.score(X) < 1.25 * QKMeans(100, random_state=0).fit(X).inertia_
+    shifted = X + 50
+    left_behind = -model.score(shifted)
+    for _ in range(12):  # some windows of 100 rows per centroid
+        model.partial_fit(shifted)
+    # Centroids go over to the farthest rows, which is no good start: they follow, but not to the best of optima.
+    assert -model.score(shifted) < 2.5 * QKMeans(100, random_state=0).fit(shifted).inertia_ < 0.001 * left_behind
+
+
+def test_partial_fit_goes_on_from_a_fit():
+    model = QKMeans(30, random_state=0).fit(X)
+    before = model.cluster_centers_
+    model.partial_fit(X[:100])
+    assert 0 < np.abs(model.cluster_centers_ - before).max() < 2
+    np.testing.assert_array_equal(model.predict(X[:5]).shape, (5,))
+
+
+def test_bad_partial_fits(tmp_path):
+    with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=8 in the first batch"):
+        QKMeans().partial_fit(X[:3])
+    with pytest.raises(AttributeError, match="partial_fit"):
+        QKMeans(3, shortlist=0).partial_fit(X)
+    model = QKMeans(3, random_state=0).partial_fit(X[:50])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:50, :4])
+    model.save(tmp_path / "m")
+    from quickmeans import load
+
+    with pytest.raises(ValueError, match="A loaded model does not know how many rows"):
+        load(tmp_path / "m").partial_fit(X)
