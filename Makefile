@@ -35,6 +35,8 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.factorization
 	$(BIN)/python -m benchmarks.factorization --plot
 	$(BIN)/python -m benchmarks.palm
+	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.search plot
 	$(BIN)/python -m benchmarks.nystroem
 	$(BIN)/python -m benchmarks.nystroem plot
 
@@ -60,7 +62,7 @@ clean:
 .venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)
 	$(PYTHON) -m venv .venv-sanitize
 	.venv-sanitize/bin/python -m pip install --quiet --upgrade pip
-	.venv-sanitize/bin/python -m pip install --quiet pytest hypothesis scikit-learn
+	.venv-sanitize/bin/python -m pip install --quiet pytest pytest-timeout hypothesis scikit-learn
 	.venv-sanitize/bin/python -m pip install --quiet --config-settings=cmake.define.QUICKMEANS_SANITIZE=ON \
 		--config-settings=build-dir=build/sanitize .
 	touch $@
