@@ -63,3 +63,17 @@ def centroids(X: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Centroids of the centred rows after ten iterations from random rows, cluster sizes, and the objective."""
     model = KMeans(K, init="random", n_init=1, max_iter=10, random_state=0).fit(X - X.mean(axis=0))
     return model.cluster_centers_, np.bincount(model.labels_, minlength=K), float(model.inertia_)
+
+
+def split(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Training rows, test rows, and their labels where there are any."""
+    if name == "blobs":
+        X, y = make_blobs(30000, 2000, centers=1000, cluster_std=12, random_state=0)
+        return X[:29000].astype(np.float32), X[29000:].astype(np.float32), y[:29000], y[29000:]
+    if name == "words":
+        X = rows("words")
+        chosen = np.random.default_rng(0).permutation(len(X))
+        return X[chosen[2000:]], X[chosen[:2000]], None, None
+    parts = ("train-images-idx3", "t10k-images-idx3", "train-labels-idx1", "t10k-labels-idx1")
+    files = [idx(directory() / name / f"{part}-ubyte.gz") for part in parts]
+    return (*(images.reshape(len(images), -1).astype(np.float32) for images in files[:2]), *files[2:])

@@ -2,21 +2,19 @@
 
     QUICKMEANS_DATA=... python -m benchmarks.nystroem [time error svm] [mnist fashion-mnist blobs] [10 16 ...]
 
-The kernel is Gaussian with gamma="mean-distance". Errors are those of the kernel matrix of rows that were not used to
-fit. Prints progress and writes benchmarks/results/nystroem.json; sections that were not asked for stay as they
-were. `python -m benchmarks.nystroem plot` draws docs/nystroem.png from it.
+The kernel is Gaussian with gamma="mean-distance". Errors are those of the kernel matrix of 1000 rows that were not used
+to fit, and of 1000 that were. Prints progress and writes benchmarks/results/nystroem.json; sections that were not asked
+for stay as they were. `python -m benchmarks.nystroem plot` draws docs/nystroem.png from it.
 """
 
-import gzip
 import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import make_blobs
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.svm import LinearSVC
 
-from benchmarks.data import directory
+from benchmarks.data import split
 from benchmarks.harness import alternate, load, machine, save
 from benchmarks.plots import axes, finish
 from quickmeans import QKNystroem
@@ -28,17 +26,11 @@ CASES = [(name, K) for name in ("mnist", "fashion-mnist") for K in (10, 16, 30, 
 ]
 
 
-def split(name):
+def scaled(name):
     """Training rows, test rows and their labels; images between 0 and 1."""
-    if name == "blobs":
-        X, y = make_blobs(30000, 2000, centers=1000, cluster_std=12, random_state=0)
-        return X[:29000].astype(np.float32), X[29000:].astype(np.float32), y[:29000], y[29000:]
-    parts = []
-    for file, offset in (("train-images-idx3", 16), ("t10k-images-idx3", 16), ("train-labels-idx1", 8),
-                         ("t10k-labels-idx1", 8)):  # fmt: skip
-        with gzip.open(directory() / name / f"{file}-ubyte.gz") as stream:
-            parts.append(np.frombuffer(stream.read(), np.uint8, offset=offset))
-    return *(part.reshape(-1, 784).astype(np.float32) / np.float32(255) for part in parts[:2]), *parts[2:]
+    X, test, *labels = split(name)
+    scale = np.float32(1 if name == "blobs" else 255)
+    return X / scale, test / scale, *labels
 
 
 def fitted(X, K, kind, seed, **options):
@@ -50,13 +42,14 @@ def summary(values):
 
 
 def error(cases):
-    """The error of the kernel matrix of 1000 test rows, five seeds."""
+    """The error of the kernel matrix of 1000 test rows, and of 1000 of the training rows, five seeds."""
     for name, K in cases:
-        X, test, *_ = split(name)
-        test, record = test[:1000], {"data": name, "K": K, "error": {}, "multiply_adds": {}}
+        X, test, *_ = scaled(name)
+        test, record = test[:1000], {"data": name, "K": K, "error": {}, "training_error": {}, "multiply_adds": {}}
         for kind in KINDS:
             models = [fitted(X, K, kind, seed) for seed in SEEDS]
             record["error"][kind] = summary([model.approximation_error(test) for model in models])
+            record["training_error"][kind] = summary([model.approximation_error(X[:1000]) for model in models])
             record["multiply_adds"][kind] = float(np.mean([model.product_.macs for model in models]))
         gamma = models[0].gamma_
         distances = ((test**2).sum(1)[:, None] + (test**2).sum(1) - 2 * test @ test.T).clip(min=0)
@@ -75,7 +68,7 @@ def svm(cases):
     for name, K in cases:
         if name == "blobs" or K > 30:
             continue
-        X, test, y, expected = split(name)
+        X, test, y, expected = scaled(name)
         record = {"data": name, "K": K, "accuracy": {}}
         for kind in ("kmeans", "qkmeans", "uniform"):
             scores = []
@@ -91,7 +84,7 @@ def svm(cases):
 def time(cases):
     """Microseconds per row of features and of kernel rows, on all training rows."""
     for name, K in cases:
-        X = split(name)[0]
+        X = scaled(name)[0]
         models = {"kmeans": fitted(X, K, "kmeans", 0), "qkmeans": fitted(X, K, "qkmeans", 0)}
         if name == "blobs":
             models["qkmeans, compression 25"] = fitted(X, K, "qkmeans", 0, compression=25)

@@ -15,10 +15,9 @@ import faiss
 import numpy as np
 from rich.console import Console
 from sklearn.cluster import KMeans
-from sklearn.datasets import make_blobs
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
-from benchmarks.data import directory, idx, rows
+from benchmarks.data import split
 from benchmarks.harness import alternate, keeping, load, machine, save
 from quickmeans import QKMeans, QKNeighbors
 
@@ -29,20 +28,6 @@ PROBES = (2, 4, 8, 16, 32, 64, 128)
 ENOUGH = 0.991  # no more probes once the recall is this
 TARGETS = (0.90, 0.99)
 console = Console(width=150)
-
-
-def split(name):
-    """Rows to index and queries, with labels where there are any."""
-    if name == "blobs":
-        X, y = make_blobs(30000, 2000, centers=1000, cluster_std=12, random_state=0)
-        return X[:29000].astype(np.float32), X[29000:].astype(np.float32), y[:29000], y[29000:]
-    if name == "words":
-        X = rows("words")
-        chosen = np.random.default_rng(0).permutation(len(X))
-        return X[chosen[2000:]], X[chosen[:2000]], None, None
-    parts = ("train-images-idx3", "t10k-images-idx3", "train-labels-idx1", "t10k-labels-idx1")
-    files = [idx(directory() / name / f"{part}-ubyte.gz") for part in parts]
-    return (*(images.reshape(len(images), -1).astype(np.float32) for images in files[:2]), *files[2:])
 
 
 def recall(ids, true, k):

@@ -228,6 +228,15 @@ void sparse_times(const Entries& S, Matrix<double> X, Cells<double> out, bool tr
              X.data(), std::int64_t(X.shape(1)), out.data()});
 }
 
+// The smallest of every row; see select.hpp.
+void smallest_of_rows(Matrix<float> M, Cells<float> values, Cells<std::int64_t> columns) {
+    const std::size_t n = M.shape(0), k = values.shape(1);
+    require(values.shape(0) == n && columns.shape(0) == n && columns.shape(1) == k && k >= 1 && k <= M.shape(1),
+            "wrong shape of values or columns");
+    nb::gil_scoped_release release;
+    smallest(M.data(), std::int64_t(n), std::int64_t(M.shape(1)), std::int64_t(k), values.data(), columns.data());
+}
+
 // A choice of entries; see select.hpp.
 template <auto Choice>
 void choose(Matrix<double> M, std::int64_t per_row, std::int64_t per_column, Cells<bool> kept) {
@@ -438,6 +447,8 @@ NB_MODULE(_native, m) {
         .def("refine", &quickmeans::refine, "P"_a.noconvert().none(), "diagonal"_a.noconvert(),
              "G"_a.noconvert().none(), "M"_a.noconvert(), "row_curvature"_a.noconvert(),
              "column_curvature"_a.noconvert(), "n_steps"_a);
+    m.def("smallest", &quickmeans::smallest_of_rows, "M"_a.noconvert(), "values"_a.noconvert(),
+          "columns"_a.noconvert());
     m.def("mark_largest", &quickmeans::choose<quickmeans::mark_largest>, "M"_a.noconvert(), "per_row"_a, "per_column"_a,
           "kept"_a.noconvert());
     m.def("match_largest", &quickmeans::choose<quickmeans::match_largest>, "M"_a.noconvert(), "per_row"_a,

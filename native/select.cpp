@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace quickmeans {
@@ -158,6 +159,28 @@ void match_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns,
         if (row == 0 || column == 0) continue;
         --row, --column, --room;
         kept[e] = 1;
+    }
+}
+
+void smallest(const float* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t k, float* values,
+              std::int64_t* columns) {
+    using Entry = std::pair<float, std::int64_t>;
+    std::vector<Entry> heap(std::size_t(k), Entry{});  // the largest of those kept on top
+    for (std::int64_t i = 0; i < n_rows; ++i) {
+        const float* row = M + i * n_columns;
+        for (std::int64_t j = 0; j < k; ++j) heap[std::size_t(j)] = {row[j], j};
+        std::make_heap(heap.begin(), heap.end());
+        for (std::int64_t j = k; j < n_columns; ++j) {
+            if (!(row[j] < heap.front().first)) continue;
+            std::pop_heap(heap.begin(), heap.end());
+            heap.back() = {row[j], j};
+            std::push_heap(heap.begin(), heap.end());
+        }
+        std::sort_heap(heap.begin(), heap.end());
+        for (std::int64_t j = 0; j < k; ++j) {
+            values[i * k + j] = heap[std::size_t(j)].first;
+            columns[i * k + j] = heap[std::size_t(j)].second;
+        }
     }
 }
 

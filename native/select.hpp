@@ -1,4 +1,4 @@
-// The entries of largest absolute value of every row and every column.
+// The largest or smallest entries of rows and columns.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,10 @@ void mark_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, 
 // 2^32 entries.
 void match_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t per_row,
                    std::int64_t per_column, unsigned char* kept);
+
+// The k smallest numbers of every row in ascending order, of equals the one further left first, and their columns; k is
+// at most n_columns, and no number is NaN.
+void smallest(const float* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t k, float* values,
+              std::int64_t* columns);
 
 }  // namespace quickmeans

@@ -16,7 +16,10 @@ RULES = {
     "transform": ({"_native", "threads", "transform"}, {"numpy", "scipy"}),
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
     "container.py": ({"transform"}, {"numpy", "scipy", "safetensors"}),
-    "search": ({"threads", "lloyd", "cluster", "neighbors", "container", "persistence", "search"}, {"numpy", "faiss"}),
+    "search": (
+        {"_native", "threads", "lloyd", "cluster", "neighbors", "container", "persistence", "search"},
+        {"numpy", "faiss"},
+    ),
     "neighbors.py": ({"threads", "cluster", "parameters", "search"}, {"numpy", "scipy", "sklearn"}),
     "nystroem": ({"threads", "transform", "nystroem"}, {"numpy", "scipy"}),
     "kernel_approximation.py": (

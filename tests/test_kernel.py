@@ -266,3 +266,13 @@ def test_the_binding_refuses_arrays_that_do_not_fit():
         kernel.apply(X, np.empty((4, 2), np.float64), 1)
     with pytest.raises((RuntimeError, TypeError)):
         _native.Product32([np.ones((2, 3), np.float64)])
+
+
+@pytest.mark.parametrize("k", [1, 3, 40])
+def test_smallest_of_rows(rng, k):
+    M = rng.integers(10, size=(50, 40)).astype(np.float32)  # with ties
+    values, columns = np.empty((50, k), np.float32), np.empty((50, k), np.int64)
+    _native.smallest(M, values, columns)
+    order = np.argsort(M, axis=1, kind="stable")[:, :k]
+    assert values.tolist() == np.take_along_axis(M, order, 1).tolist()
+    assert columns.tolist() == order.tolist()

@@ -1,9 +1,11 @@
-"""The README's code prints what the README says."""
+"""The code of the README and of the pages runs, and the first lines print what the README says."""
 
 import contextlib
 import io
 import re
 from pathlib import Path
+
+import pytest
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -17,3 +19,17 @@ def test_the_ten_lines():
     assert numbers.sub("", printed.getvalue()) == numbers.sub("", output)
     for ours, theirs in zip(numbers.findall(printed.getvalue()), numbers.findall(output), strict=True):
         assert abs(float(ours) - float(theirs)) < 1e-3
+
+
+PAGES = [
+    (page.name, code)
+    for page in [README, *sorted((README.parent / "docs").glob("*.md"))]
+    for code in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+]
+
+
+@pytest.mark.parametrize(("page", "code"), PAGES, ids=[page for page, _ in PAGES])
+def test_the_code_of_the_pages_runs(page, code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(code, page, "exec"), {})

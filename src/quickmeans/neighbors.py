@@ -455,7 +455,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     >>> model = make_pipeline(
     ...     QKNeighborsTransformer(n_neighbors=5, random_state=0), KNeighborsClassifier(5, metric="precomputed")
     ... )
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.97)
+    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95)
     True
     """
 

@@ -17,14 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans import _native
 from quickmeans.lloyd.update import by_label
 from quickmeans.search.lists import Lists, faiss_library, list_rows, list_sizes
+from quickmeans.threads import with_one_blas_thread
 
 _ROOM = 1 << 19  # numbers of queries that are copied at a time
 _CANDIDATES = 1 << 23  # results of lists, before they are merged, that are held at a time
 _SHARED = 2.0  # queries per list from which on pairs are sorted by list
-_PRODUCT_QUERIES, _PRODUCT_ROWS = 20, 16  # a list of so many rows that meets so many queries
-_PRODUCT_DISTANCES = 4096  # and so many of both together is searched by a matrix product
+_PRODUCT_QUERIES, _PRODUCT_ROWS = 8, 16  # a list of so many rows that meets so many queries
+_PRODUCT_DISTANCES = 1024  # and so many of both together is searched by a matrix product
 _CLOSE = 2e-3  # a squared distance below this share of the query's from the centroid is computed anew
 
 
@@ -138,6 +140,7 @@ def _by_query(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int
     return values, ids
 
 
+@with_one_blas_thread
 def _by_list(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int, n_threads: int) -> Found:
     """All queries of a list together. Pair j n + i is query i with its j-th list."""
     n, m = probes.lists.shape
@@ -198,12 +201,14 @@ class _PairSearch:
         label = int(self.of_pair[pairs[0]])
         rows, names = list_rows(self.lists, label)
         k = min(self.k, len(rows))
+        values, found = np.empty((len(x), k), np.float32), np.empty((len(x), k), np.int64)
         if self.similarity:
-            values, found = faiss.knn(x, rows, k, metric=faiss.METRIC_INNER_PRODUCT)
-            return values, names[found]
+            _native.smallest(-faiss.pairwise_distances(x, rows, faiss.METRIC_INNER_PRODUCT), values, found)
+            return -values, names[found]
         center = self.lists.quantizer.reconstruct(label)
         x -= center
-        values, found = faiss.knn(x, rows - center, k)
+        _native.smallest(faiss.pairwise_distances(x, rows - center), values, found)
+        np.maximum(values, 0, out=values)
         # Where x and y are close together, |y - c| is close to |x - c|, which the coarse step knows.
         close = values < _CLOSE * self.scores[pairs, None]
         if close.any():
