@@ -85,7 +85,7 @@ def test_all_lists_give_all_neighbours(metric, n_queries):
 @pytest.mark.parametrize("metric", ["euclidean", "inner_product", "cosine"])
 def test_both_ways_through_the_lists_agree(metric, monkeypatch):
     model = index(metric=metric).fit(X)
-    probes = model._probes(Q, 6)
+    probes = model._probes(Q, 6, 1)
     results = []
     for shared, products in ((np.inf, 0), (0, np.inf), (0, 0)):  # by query, by pairs, by products
         monkeypatch.setattr(scan_module, "_SHARED", shared)

@@ -233,7 +233,9 @@ class QKNeighbors(BaseEstimator):
         if limit < 0 and self._fitted_metric != "inner_product":
             raise ValueError(f"radius must not be negative for distances, got {limit!r}.")
         queries = self._check_rows(X, "X", reset=False)
-        found = scan_radius(self._lists, queries, self._probes(queries, m), self._squared(limit), self._threads)
+        n_threads = self._threads
+        probes = self._probes(queries, m, n_threads)
+        found = scan_radius(self._lists, queries, probes, self._squared(limit), n_threads)
         results = [(self._distances(values), ids) for values, ids in found]
         if sort_results:
             orders = [
@@ -329,14 +331,15 @@ class QKNeighbors(BaseEstimator):
         centers = self.quantizer_.cluster_centers_
         return fewest_probes(rows, sample, labels, centers, k, self.recall, self._similarity, self._threads)
 
-    def _probes(self, queries: NDArray[np.float32], m: int) -> Probes:
-        return nearest_lists(self.quantizer_, queries, m, similarity=self._similarity, n_threads=self._threads)
+    def _probes(self, queries: NDArray[np.float32], m: int, n_threads: int) -> Probes:
+        return nearest_lists(self.quantizer_, queries, m, similarity=self._similarity, n_threads=n_threads)
 
     def _search(self, queries: NDArray[np.float32], k: int, m: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Search m lists; for queries that find fewer than k rows in them, more."""
-        values, ids = scan(self._lists, queries, self._probes(queries, m), k, self._threads)
-        short = np.flatnonzero(ids[:, -1] < 0)
-        if len(short):
+        n_threads = self._threads
+        values, ids = scan(self._lists, queries, self._probes(queries, m, n_threads), k, n_threads)
+        if ids[:, -1].min() < 0:
+            short = np.flatnonzero(ids[:, -1] < 0)
             values[short], ids[short] = self._search(queries[short], k, min(2 * m, self._lists.nlist))
         return values, ids
 
@@ -363,10 +366,10 @@ class QKNeighbors(BaseEstimator):
         with np.errstate(over="ignore"):
             rows = np.ascontiguousarray(X, np.float32)
         squares = np.einsum("id,id->i", rows, rows)
-        bad = np.flatnonzero(~np.isfinite(squares))
-        if len(bad):
+        if not np.isfinite(squares).all():
+            row = int(np.argmin(np.isfinite(squares)))
             raise ValueError(
-                f"Input {name} contains NaN, infinity or a value too large for the squares of float32 in row {bad[0]}."
+                f"Input {name} contains NaN, infinity or a value too large for the squares of float32 in row {row}."
             )
         metric = self.metric if reset else self._fitted_metric
         if metric != "cosine":

@@ -27,7 +27,7 @@ def nearest_lists(
         lists, scores = screen.nearest(queries, m, m + m // 2 + 4 * (1 + settled), n_threads)
     if not similarity:
         mean = frame.mean.astype(np.float32)
-        norms = np.einsum("id,id->i", queries, queries) + (mean @ mean - 2 * (queries @ mean))
+        norms = np.einsum("id,id->i", queries, queries) + (mean @ mean - 2 * np.einsum("id,d->i", queries, mean))
         scores = np.maximum(norms[:, None] - 2 * scores, 0)
     return Probes(lists, scores.astype(np.float32))
 
