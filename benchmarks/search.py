@@ -184,7 +184,7 @@ def paper():
                                     "accuracy": float((y[ids[:, 0]] == z).mean()),
                                     "microseconds_per_query": seconds[method] / len(Q) * 1e6})  # fmt: skip
             console.print(name, K, {r["method"]: (r["accuracy"], round(r["microseconds_per_query"]))
-                                    for r in records if (r["data"], r["K"]) == (name, K)})  # fmt: skip
+                                    for r in records if (r["data"], r.get("K")) == (name, K)})  # fmt: skip
         for algorithm in ("brute", "kd_tree", "ball_tree"):
             model, some = KNeighborsClassifier(1, algorithm=algorithm).fit(X, y), slice(0, 50)
             seconds = alternate({"": lambda m=model, Q=Q[some]: m.predict(Q)}, rounds=1, most=5)[""]
