@@ -17,10 +17,21 @@ RULES = {
     "lloyd": ({"_native", "threads", "transform", "lloyd"}, {"numpy", "scipy"}),
     "container.py": ({"transform"}, {"numpy", "scipy", "safetensors"}),
     "search": (
-        {"_native", "threads", "lloyd", "cluster", "neighbors", "container", "persistence", "search"},
+        {
+            "_native",
+            "threads",
+            "lloyd",
+            "cluster",
+            "neighbors",
+            "neighbors_transformer",
+            "container",
+            "persistence",
+            "search",
+        },
         {"numpy", "faiss"},
     ),
     "neighbors.py": ({"threads", "cluster", "parameters", "search"}, {"numpy", "scipy", "sklearn"}),
+    "neighbors_transformer.py": ({"cluster", "neighbors"}, {"scipy", "sklearn"}),
     "nystroem": ({"threads", "transform", "nystroem"}, {"numpy", "scipy"}),
     "kernel_approximation.py": (
         {"threads", "transform", "nystroem", "cluster", "parameters", "persistence"},

@@ -114,6 +114,38 @@ def test_a_row_is_its_own_neighbour_at_distance_zero():
     assert not distances.any()
 
 
+def test_rows_much_closer_together_than_lists_are_wide():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(rng.standard_normal((20, 16)), 200, axis=0)
+    close = (groups + 1e-4 * rng.standard_normal(groups.shape)).astype(np.float32)
+    model = QKNeighbors(5, n_lists=8, nprobe=2, random_state=0).fit(close)
+    plain = model.as_faiss_ivf()
+    distances, ids = model.kneighbors(close)
+    assert (ids[:, 0] == np.arange(4000)).mean() > 0.99
+    assert recall(ids, plain.search(close, 5)[1]) > 0.99
+    assert np.abs(distances**2 - plain.search(close, 5)[0]).max() < 1e-9
+
+
+def test_another_metric_in_a_second_fit():
+    model = index().fit(X).set_params(metric="cosine").fit(X)
+    assert model.kneighbors(Q)[1].tolist() == index(metric="cosine").fit(X).kneighbors(Q)[1].tolist()
+
+
+def test_cosines_do_not_depend_on_lengths():
+    model = index(metric="cosine").fit(X)
+    expected = model.kneighbors(Q)[0]
+    np.testing.assert_allclose(model.kneighbors(Q * np.float32(1e-22))[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("payload", ["sq8", "pq4x4"])
+def test_codes_of_rows_far_from_zero(payload):
+    model = index(payload=payload).fit(X + 300)
+    plain = model.as_faiss_ivf()
+    plain.nprobe = 40
+    expected = plain.search(X[:100] + 300, 5)[0]
+    np.testing.assert_allclose(model.kneighbors(X[:100] + 300, nprobe=40)[0] ** 2, expected, rtol=1e-2, atol=0.05)
+
+
 def test_probing_one_list_is_the_search_of_the_paper():
     model = index(nprobe=1, n_neighbors=1).fit(X)
     labels, own = model.quantizer_.predict(Q), model.quantizer_.predict(X)
@@ -158,7 +190,10 @@ def test_radius_neighbours_are_those_within():
 
 def test_quantizers():
     fitted = QKMeans(30, random_state=0).fit(X)
-    assert index(quantizer=fitted, n_lists="auto").fit(X).quantizer_ is fitted
+    model = index(quantizer=fitted, n_lists="auto").fit(X)
+    before = model.kneighbors(Q)[1].tolist()
+    fitted.set_params(n_clusters=50).fit(X)
+    assert model.kneighbors(Q)[1].tolist() == before
     paper = index(quantizer=QKMeans(30, shortlist=0, compression=4, random_state=0), n_lists="auto").fit(X)
     assert paper.quantizer_.n_clusters == 30
     assert recall(paper.kneighbors(Q, return_distance=False), true_neighbors(X, Q, 5)[1]) > 0.85
@@ -189,7 +224,12 @@ def test_add_and_remove():
 def test_unknown_ids_are_refused_and_nothing_is_lost():
     model = index().fit(X)
     model.remove(7)
-    for ids, name in (([5, 2000], "2000"), ([5, -1], "-1"), ([5, 7], "7")):
+    for ids, name in (
+        ([5, 2000], "2000"),
+        (np.array([2**63 + 5], np.uint64), str(2**63 + 5)),
+        ([5, -1], "-1"),
+        ([5, 7], "7"),
+    ):
         with pytest.raises(ValueError, match=f"no row with id {name}"):
             model.remove(ids)
         assert model.n_samples_fit_ == 1999
@@ -309,6 +349,17 @@ def test_saving_over_an_index(tmp_path, monkeypatch):
     assert quickmeans.load(tmp_path / "index").n_samples_fit_ == 500
 
 
+def test_saving_over_a_copy_leaves_the_original(tmp_path):
+    model = index().fit(X)
+    model.save(tmp_path / "a")
+    (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
+    assert quickmeans.load(tmp_path / "b").n_samples_fit_ == 2000
+    model.add(X[:5])
+    model.save(tmp_path / "b")
+    assert quickmeans.load(tmp_path / "a").n_samples_fit_ == 2000
+    assert quickmeans.load(tmp_path / "b").n_samples_fit_ == 2005
+
+
 def test_pairs_of_files_that_do_not_belong_together(tmp_path):
     index().fit(X).save(tmp_path / "a")
     index().fit(X[:500]).save(tmp_path / "b")
@@ -380,7 +431,7 @@ def test_bad_queries():
         model.radius_neighbors(Q, -1)
     with pytest.raises(ValueError, match="mode must be 'connectivity' or 'distance'"):
         model.kneighbors_graph(Q, mode="weights")
-    for bad in (np.nan, np.inf, 1e30):
+    for bad in (np.nan, np.inf, 1e30, 1.5e19):
         spoiled = Q.copy()
         spoiled[60, 3] = bad
         for use in (model.kneighbors, model.add, model.radius_neighbors):

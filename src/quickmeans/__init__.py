@@ -2,7 +2,8 @@
 
 from quickmeans.cluster import QKMeans
 from quickmeans.kernel_approximation import QKNystroem
-from quickmeans.neighbors import QKNeighbors, QKNeighborsTransformer
+from quickmeans.neighbors import QKNeighbors
+from quickmeans.neighbors_transformer import QKNeighborsTransformer
 from quickmeans.persistence import load
 from quickmeans.transform import SparseProduct
 

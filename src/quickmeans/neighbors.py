@@ -1,13 +1,14 @@
 """Nearest-neighbour search: rows in inverted lists, with QKMeans as the coarse step."""
 
 import warnings
+from copy import copy
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,6 +19,7 @@ from quickmeans.search.coarse import nearest_lists, with_directions
 from quickmeans.search.lists import (
     add_rows,
     check_payload,
+    coarse_scores,
     faiss_library,
     make_lists,
     remove_rows,
@@ -29,6 +31,7 @@ from quickmeans.threads import resolve_threads
 
 METRICS = ("euclidean", "inner_product", "cosine")
 _TRAINING_ITERATIONS = 10
+_LARGEST_SQUARE = np.finfo(np.float32).max / 8  # of a row, so that squared distances do not overflow
 _LISTS_PER_ROOT = 8  # lists for N rows, in units of the square root of N
 _ROWS_PER_LIST = 8  # but not so many that they have fewer rows than this
 
@@ -62,7 +65,7 @@ class QKNeighbors(BaseEstimator):
         M must divide the number of features. Distances are then those to what was kept.
     quantizer : QKMeans, optional
         The coarse step, if it is to be another one than ``QKMeans(n_lists, max_iter=10)``. One that is fitted is used
-        as it is. For "inner_product" and "cosine" it must be spherical.
+        as it is, in a copy. For "inner_product" and "cosine" it must be spherical.
     random_state : int, RandomState or None
         Seeds the training.
     n_threads : int, optional
@@ -135,6 +138,7 @@ class QKNeighbors(BaseEstimator):
             raise
 
     def _fit(self, X: Any) -> Self:
+        self._fitted_metric = self.metric
         rows = self._check_rows(X, "X", reset=True)
         check_payload(self.payload, rows.shape[1])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -143,7 +147,7 @@ class QKNeighbors(BaseEstimator):
         lists = make_lists(quantizer.cluster_centers_, self.payload, self._similarity)
         train_codes(lists, rows)
         add_rows(lists, rows, labels, np.arange(len(rows)))
-        self.quantizer_, self._lists, self._fitted_metric = quantizer, lists, self.metric
+        self.quantizer_, self._lists = quantizer, lists
         self._removed = np.zeros(len(rows), np.bool_)
         self.nprobe_ = self._tuned(rows, sample, labels)
         return self
@@ -164,11 +168,12 @@ class QKNeighbors(BaseEstimator):
         wanted = np.asarray(ids)
         if wanted.size and wanted.dtype.kind not in "iu":
             raise TypeError(f"ids must be whole numbers, got an array of {wanted.dtype}.")
-        wanted = np.unique(wanted.astype(np.int64))
+        wanted = np.unique(wanted)
         unknown = wanted[(wanted < 0) | (wanted >= len(self._removed))]
-        gone = unknown if len(unknown) else wanted[self._removed[wanted]]
+        gone = unknown if len(unknown) else wanted[self._removed[wanted.astype(np.int64)]]
         if len(gone):
             raise ValueError(f"The index has no row with id {gone[0]}; {len(gone)} of the {len(wanted)} are unknown.")
+        wanted = wanted.astype(np.int64)
         remove_rows(self._lists, wanted)
         self._removed[wanted] = True
 
@@ -295,6 +300,8 @@ class QKNeighbors(BaseEstimator):
                 raise ValueError(
                     f"The quantizer was fitted to {given.cluster_centers_.shape[1]} features, X has {rows.shape[1]}."
                 )
+            given = copy(given)  # what becomes of the original is no matter
+            given.__dict__.pop("feature_names_in_", None)
             return given, given.predict(rows)
         quantizer = self._new_quantizer(len(rows), rng)
         weights = None
@@ -332,13 +339,16 @@ class QKNeighbors(BaseEstimator):
         return fewest_probes(rows, sample, labels, centers, k, self.recall, self._similarity, self._threads)
 
     def _probes(self, queries: NDArray[np.float32], m: int, n_threads: int) -> Probes:
-        return nearest_lists(self.quantizer_, queries, m, similarity=self._similarity, n_threads=n_threads)
+        nearest = nearest_lists(self.quantizer_, queries, m, n_threads)
+        return Probes(nearest, coarse_scores(self._lists, queries, nearest))
 
     def _search(self, queries: NDArray[np.float32], k: int, m: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Search m lists; for queries that find fewer than k rows in them, more."""
         n_threads = self._threads
         values, ids = scan(self._lists, queries, self._probes(queries, m, n_threads), k, n_threads)
         if ids[:, -1].min() < 0:
+            if m == self._lists.nlist:
+                raise ValueError("Distances overflow float32, and rows at infinite distance are not found; scale X.")
             short = np.flatnonzero(ids[:, -1] < 0)
             values[short], ids[short] = self._search(queries[short], k, min(2 * m, self._lists.nlist))
         return values, ids
@@ -352,7 +362,8 @@ class QKNeighbors(BaseEstimator):
     def _squared(self, radius: float) -> float:
         """A radius in terms of what faiss compares; faiss leaves the limit itself out."""
         if self._fitted_metric == "euclidean":
-            return float(np.nextafter(np.float32(radius) ** 2, np.float32(np.inf)))
+            with np.errstate(over="ignore"):
+                return float(np.nextafter(np.float32(radius) ** 2, np.float32(np.inf)))
         limit = radius if self._fitted_metric == "inner_product" else 1 - radius
         return float(np.nextafter(np.float32(limit), np.float32(-np.inf)))
 
@@ -366,15 +377,16 @@ class QKNeighbors(BaseEstimator):
         with np.errstate(over="ignore"):
             rows = np.ascontiguousarray(X, np.float32)
         squares = np.einsum("id,id->i", rows, rows)
-        if not np.isfinite(squares).all():
-            row = int(np.argmin(np.isfinite(squares)))
+        fine = squares < _LARGEST_SQUARE  # not if NaN
+        if not fine.all():
+            row = int(np.argmin(fine))
             raise ValueError(
                 f"Input {name} contains NaN, infinity or a value too large for the squares of float32 in row {row}."
             )
         metric = self.metric if reset else self._fitted_metric
         if metric != "cosine":
             return rows
-        lengths = np.sqrt(squares, dtype=np.float64)
+        lengths = np.sqrt(np.einsum("id,id->i", rows, rows, dtype=np.float64))
         if not lengths.all():
             raise ValueError(f"Row {np.argmin(lengths)} of {name} is zero, and has no cosine with any other.")
         return np.asarray(rows / lengths[:, None], np.float32)
@@ -432,83 +444,6 @@ class QKNeighbors(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_lists")
-
-
-class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, QKNeighbors):
-    """Rows into the sparse graph of their nearest neighbours, for the next step of a pipeline.
-
-    For estimators that take ``metric="precomputed"``: ``KNeighborsClassifier``, ``DBSCAN``, ``TSNE``, ``Isomap`` and
-    others. As in scikit-learn's ``KNeighborsTransformer``, with ``mode="distance"`` one neighbour more is found than
-    `n_neighbors` says, because a row of the index is its own nearest.
-
-    Parameters
-    ----------
-    mode : "distance" or "connectivity"
-        Whether the graph has distances or ones.
-    n_neighbors, metric, n_lists, nprobe, recall, payload, quantizer, random_state, n_threads
-        See :class:`QKNeighbors`. The metric "inner_product", which is no distance, is only for "connectivity".
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from quickmeans import QKNeighborsTransformer
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = make_pipeline(
-    ...     QKNeighborsTransformer(n_neighbors=5, random_state=0), KNeighborsClassifier(5, metric="precomputed")
-    ... )
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95)
-    True
-    """
-
-    def __init__(
-        self,
-        *,
-        mode: str = "distance",
-        n_neighbors: int = 5,
-        metric: str = "euclidean",
-        n_lists: int | str = "auto",
-        nprobe: int | str = "auto",
-        recall: float = 0.95,
-        payload: str = "flat",
-        quantizer: QKMeans | None = None,
-        random_state: Any = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.mode = mode
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.n_lists = n_lists
-        self.nprobe = nprobe
-        self.recall = recall
-        self.payload = payload
-        self.quantizer = quantizer
-        self.random_state = random_state
-        self.n_threads = n_threads
-
-    radius = 1.0  # not a parameter of the graph
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self._removed)
-
-    def transform(self, X: Any) -> sp.csr_matrix:
-        """The graph of the neighbours that the rows of X have in the index."""
-        check_is_fitted(self)
-        extra = self.mode == "distance"
-        return self.kneighbors_graph(X, self.n_neighbors + extra, self.mode)
-
-    def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix:
-        """Index the rows of X and find their neighbours among each other."""
-        return self.fit(X).transform(X)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.mode not in ("connectivity", "distance"):
-            raise ValueError(f"mode must be 'connectivity' or 'distance', got {self.mode!r}.")
-        if self.mode == "distance" and self.metric == "inner_product":
-            raise ValueError("Inner products are no distances; use mode='connectivity' or another metric.")
 
 
 def _ragged(parts: list[NDArray[Any]]) -> NDArray[Any]:

@@ -55,6 +55,11 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def forget_libraries() -> None:
+    """Look for BLAS libraries anew the next time: one may have been loaded since."""
+    _controller.cache_clear()
+
+
 def with_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
     """The function with BLAS on one thread.
 

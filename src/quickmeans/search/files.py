@@ -30,7 +30,8 @@ from quickmeans.container import (
     take,
     write,
 )
-from quickmeans.neighbors import METRICS, QKNeighbors, QKNeighborsTransformer
+from quickmeans.neighbors import METRICS, QKNeighbors
+from quickmeans.neighbors_transformer import QKNeighborsTransformer
 from quickmeans.persistence import encode_model, read_model
 from quickmeans.search.lists import check_payload, faiss_library
 
@@ -86,7 +87,7 @@ def _write_lists(index: QKNeighbors, target: Path) -> tuple[Path, str]:
         with open(temporary, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
-        lists = target.with_name(f"{target.name}.{digest[:16]}.lists")
+        lists = _own_lists(target, digest[:16])
         os.replace(temporary, lists)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -95,13 +96,19 @@ def _write_lists(index: QKNeighbors, target: Path) -> tuple[Path, str]:
 
 
 def _lists_of(target: Path) -> Path | None:
-    """The lists of the index that is there, if one is."""
+    """The lists of the index that is there, if one is: by its own name, for others may be those of a file it was copied
+    from."""
     try:
         with open(target, "rb") as file:
             about, _, _ = read(file)
     except (OSError, InvalidModelError):
         return None
-    return _lists_path(target, about) if about.get("class") in KINDS else None
+    found = _LISTS_NAME.search(str(about.get("lists"))) if about.get("class") in KINDS else None
+    return None if found is None else _own_lists(target, found[1])
+
+
+def _own_lists(target: Path, digits: str) -> Path:
+    return target.with_name(f"{target.name}.{digits}.lists")
 
 
 def _lists_path(target: Path, about: About) -> Path | None:
@@ -110,7 +117,7 @@ def _lists_path(target: Path, about: About) -> Path | None:
     found = _LISTS_NAME.search(name) if isinstance(name, str) else None
     if found is None or Path(str(name)).name != name:
         return None
-    own = target.with_name(f"{target.name}.{found[1]}.lists")
+    own = _own_lists(target, found[1])
     return own if own.exists() else target.with_name(str(name))
 
 

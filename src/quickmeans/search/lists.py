@@ -5,11 +5,14 @@ caller decides. An index made here is an ordinary faiss index, with the centroid
 """
 
 import re
+import sys
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from quickmeans.threads import forget_libraries
 
 Lists = Any  # a faiss.IndexIVF
 
@@ -21,6 +24,8 @@ _FEWEST_CODES = 39  # faiss warns about fewer training rows per code
 def faiss_library() -> ModuleType:
     """The module, or an error that says how to get it."""
     try:
+        if "faiss" not in sys.modules:
+            forget_libraries()  # faiss brings more of them
         import faiss
     except ImportError:
         raise ImportError(
@@ -80,6 +85,17 @@ def add_rows(lists: Lists, rows: NDArray[np.float32], labels: NDArray[Any], ids:
     pointer = faiss_library().swig_ptr
     labels, ids = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(ids, np.int64)
     lists.add_core(len(rows), pointer(rows), pointer(ids), pointer(labels))
+
+
+def coarse_scores(lists: Lists, queries: NDArray[np.float32], at: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Squared distances, or inner products, of queries and the centroids of their lists: codes are relative to these."""
+    faiss = faiss_library()
+    scores = np.zeros(at.shape, np.float32)
+    if not isinstance(lists, faiss.IndexIVFFlat):
+        n, m = at.shape
+        pointers = map(faiss.swig_ptr, (scores, at))
+        faiss.downcast_index(lists.quantizer).compute_distance_subset(n, faiss.swig_ptr(queries), m, *pointers)
+    return scores
 
 
 def remove_rows(lists: Lists, ids: NDArray[np.int64]) -> None:

@@ -6,7 +6,7 @@ Where a list of plain rows meets many queries, their distances are one matrix pr
 
 .. math:: \|x - y\|^2 = \|x - c\|^2 + \|y - c\|^2 - 2 \langle x - c, y - c\rangle,
 
-which loses nothing but where x and y are close together; those few are computed again from their difference.
+which loses digits where x and y are close together; those distances are computed again from the difference.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,9 +66,17 @@ def scan_radius(
         rows, at = queries[part], np.ascontiguousarray(probes.lists[part])
         result = faiss.RangeSearchResult(len(rows))
         parameters = faiss.SearchParametersIVF(nprobe=at.shape[1])
-        pointers = map(faiss.swig_ptr, (at, np.ascontiguousarray(probes.scores[part])))
+        scores = np.ascontiguousarray(probes.scores[part])
         lists.range_search_preassigned_c(
-            len(rows), faiss.swig_ptr(rows), radius, *pointers, result, False, parameters, None
+            len(rows),
+            faiss.swig_ptr(rows),
+            radius,
+            faiss.swig_ptr(at),
+            faiss.swig_ptr(scores),
+            result,
+            False,
+            parameters,
+            None,
         )
         limits = faiss.rev_swig_ptr(result.lims, len(rows) + 1)
         values = faiss.rev_swig_ptr(result.distances, int(limits[-1]))
@@ -209,15 +217,19 @@ class _PairSearch:
         x -= center
         _native.smallest(faiss.pairwise_distances(x, rows - center), values, found)
         np.maximum(values, 0, out=values)
-        # Where x and y are close together, |y - c| is close to |x - c|, which the coarse step knows.
-        close = values < _CLOSE * self.scores[pairs, None]
+        norms = np.einsum("id,id->i", x, x)
+        close = values < _CLOSE * norms[:, None]  # where x and y are close together, |y - c| is close to |x - c|
         if close.any():
             i, j = np.nonzero(close)
             difference = self.queries[pairs[i] % len(self.queries)] - rows[found[i, j]]
             values[i, j] = np.einsum("id,id->i", difference, difference)
             order = np.argsort(values, axis=1, kind="stable")
             values, found = np.take_along_axis(values, order, 1), np.take_along_axis(found, order, 1)
-        return values, names[found]
+        ids = names[found]
+        lost = close.all(axis=1)  # others may be as close as these
+        if lost.any() and k < len(rows):
+            values[lost], ids[lost] = self._by_pairs(self.queries[pairs[lost] % len(self.queries)], pairs[lost])
+        return values, ids
 
 
 def _lists_for_products(lists: Lists, n_queries: NDArray[np.int64]) -> NDArray[np.bool_]:

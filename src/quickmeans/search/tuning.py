@@ -36,6 +36,6 @@ def fewest_probes(
     if not similarity:
         scores -= np.einsum("kd,kd->k", centers, centers) / 2
     wanted = np.take_along_axis(scores, labels[ids].astype(np.int64), axis=1)
-    ranks = (scores[:, None, :] > wanted[:, :, None]).sum(axis=2)[others]
+    ranks = np.stack([(scores > column[:, None]).sum(axis=1) for column in wanted.T], axis=1)[others]
     found = np.cumsum(np.bincount(ranks, minlength=len(centers))) / len(ranks)
     return int(np.searchsorted(found, recall - 1e-9) + 1)
