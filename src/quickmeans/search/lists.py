@@ -88,7 +88,7 @@ def add_rows(lists: Lists, rows: NDArray[np.float32], labels: NDArray[Any], ids:
 
 
 def coarse_scores(lists: Lists, queries: NDArray[np.float32], at: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Squared distances, or inner products, of queries and the centroids of their lists: codes are relative to these."""
+    """Squared distances or inner products of queries and the centroids of their lists, which codes are relative to."""
     faiss = faiss_library()
     scores = np.zeros(at.shape, np.float32)
     if not isinstance(lists, faiss.IndexIVFFlat):
