@@ -1,4 +1,4 @@
-"""The code of the README and of pages that need no files or cluster runs, and the first lines print what the README says."""
+"""The code of the README and of pages that need no files runs, and the first lines print what the README says."""
 
 import contextlib
 import io
