@@ -301,7 +301,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         gamma = self.gamma
         named = gamma is None or (isinstance(gamma, str) and gamma in _GAMMAS)
-        if not named and not (is_number(gamma) and 0 < float(gamma) < np.inf):  # type: ignore[arg-type]
+        if not named and not (is_number(gamma) and 0 < float(gamma) < np.inf):  # type: ignore[arg-type]  # a number by now
             raise ValueError(f"gamma must be a positive number, 'scale', 'mean-distance' or None, got {gamma!r}.")
         for name in ("degree", "n_components"):
             value = getattr(self, name)
