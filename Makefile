@@ -12,7 +12,7 @@ BUILD := pyproject.toml CMakeLists.txt $(NATIVE)
 .PHONY: demo test lint sanitize bench format clean
 
 demo: .venv/installed
-	$(BIN)/python -m quickmeans.cli.demo
+	$(BIN)/quickmeans demo
 
 test: .venv/installed lint
 	$(BIN)/pytest tests src

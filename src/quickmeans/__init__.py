@@ -1,11 +1,36 @@
 """QuicK-means: k-means whose centroids are a learned product of sparse matrices."""
 
-from quickmeans.cluster import QKMeans
-from quickmeans.kernel_approximation import QKNystroem
-from quickmeans.neighbors import QKNeighbors
-from quickmeans.neighbors_transformer import QKNeighborsTransformer
-from quickmeans.persistence import load
-from quickmeans.transform import SparseProduct
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quickmeans.cluster import QKMeans
+    from quickmeans.kernel_approximation import QKNystroem
+    from quickmeans.neighbors import QKNeighbors
+    from quickmeans.neighbors_transformer import QKNeighborsTransformer
+    from quickmeans.persistence import load
+    from quickmeans.transform import SparseProduct
 
 __version__ = "0.1.0.dev0"
 __all__ = ["QKMeans", "QKNeighbors", "QKNeighborsTransformer", "QKNystroem", "SparseProduct", "__version__", "load"]
+
+# Where each public name lives; imported when first asked for, so that `quickmeans --help` need not load scikit-learn.
+_HOMES = {
+    "QKMeans": "quickmeans.cluster",
+    "QKNeighbors": "quickmeans.neighbors",
+    "QKNeighborsTransformer": "quickmeans.neighbors_transformer",
+    "QKNystroem": "quickmeans.kernel_approximation",
+    "SparseProduct": "quickmeans.transform",
+    "load": "quickmeans.persistence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'quickmeans' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,5 @@
-"""What a person runs."""
+"""What a person runs: the command ``quickmeans``."""
+
+from quickmeans.cli.main import main
+
+__all__ = ["main"]

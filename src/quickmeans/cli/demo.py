@@ -1,4 +1,4 @@
-"""``make demo``: image patches clustered by scikit-learn and by QKMeans, from the same start.
+"""``quickmeans demo``: image patches clustered by scikit-learn and by QKMeans, from the same start.
 
 The patches come from the two photographs that scikit-learn carries.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
@@ -23,7 +24,8 @@ from quickmeans import QKMeans
 SIDE, N_PATCHES, N_CLUSTERS, N_ITERATIONS = 32, 20_000, 512, 10
 
 
-def main() -> None:
+@click.command()
+def demo() -> None:
     """Print one line per model: how long it took to fit and to assign, how good and how large it is."""
     warnings.simplefilter("ignore", ConvergenceWarning)  # ten iterations are what was asked for
     console = Console()
@@ -84,7 +86,3 @@ def seconds(call: Callable[[], Any], repeats: int) -> float:
         call()
         best = min(best, time.perf_counter() - start)
     return best
-
-
-if __name__ == "__main__":
-    main()
