@@ -1,6 +1,7 @@
 # make demo      see it work
 # make test      lint, types, tests
 # make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer
+# make docs      the site, in docs/_build/html
 # make bench     time everything against its peers (minutes; leave the machine alone meanwhile)
 # make format    put the sources in their standard form
 
@@ -9,7 +10,7 @@ BIN := .venv/bin
 NATIVE := $(wildcard native/*.?pp native/kernels/*.?pp)
 BUILD := pyproject.toml CMakeLists.txt $(NATIVE)
 
-.PHONY: demo test lint sanitize bench format clean
+.PHONY: demo test lint sanitize docs bench format clean
 
 demo: .venv/installed
 	$(BIN)/quickmeans demo
@@ -30,6 +31,10 @@ sanitize: .venv-sanitize/installed
 		tests/test_als.py tests/test_lloyd.py tests/test_gaussian.py \
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded # the sanitizer's own memory would count
 
+docs: .venv/docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "The site is docs/_build/html/index.html"
+
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.operator
 	$(BIN)/python -m benchmarks.factorization
@@ -46,7 +51,7 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-sanitize build
+	rm -rf .venv .venv-sanitize build docs/_build docs/api
 
 .venv/installed: $(BUILD)
 	@echo "Building quickmeans and installing what it needs into .venv; this takes a minute or two ..."
@@ -57,6 +62,10 @@ clean:
 
 .venv/bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	touch $@
+
+.venv/docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev,docs]"
 	touch $@
 
 .venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)

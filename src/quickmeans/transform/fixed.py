@@ -35,7 +35,7 @@ def haar(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
     Level by level the averages of neighbours go to the front and their differences follow; the next level works on the
     averages alone:
 
-    .. math:: W_n = \prod_{m = 2, 4, \dots, n} \begin{pmatrix} A_m & \\ D_m & \\ & I_{n-m} \end{pmatrix}, \qquad
+    .. math:: W_n = \prod_{m = 2, 4, \ldots, n} \begin{pmatrix} A_m & \\ D_m & \\ & I_{n-m} \end{pmatrix}, \qquad
               A_m = I_{m/2} \otimes (1, 1)/\sqrt 2, \quad D_m = I_{m/2} \otimes (1, -1)/\sqrt 2
     """
     levels = _log2(n, "haar")

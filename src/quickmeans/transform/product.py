@@ -40,7 +40,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     Parameters
     ----------
     factors : sequence of matrices
-        :math:`S_1, \dots, S_Q` from left to right: SciPy sparse matrices or arrays, dense arrays, other products, or a
+        :math:`S_1, \ldots, S_Q` from left to right: SciPy sparse matrices or arrays, dense arrays, other products, or a
         mix. They are copied. Each is kept as a CSR array, or as a dense array if more than half of it is non-zero; a
         dense factor runs at the speed of a dense matrix product.
 
