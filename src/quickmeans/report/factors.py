@@ -1,0 +1,53 @@
+"""Where the factors of the product have their numbers."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quickmeans.report.png import data_uri, tinted
+from quickmeans.transform import SparseProduct
+
+_MOST_PIXELS = 200
+_SIDE, _SHORTEST = 15.0, 2.0  # of the drawn matrices, in letters
+
+
+def factor_patterns(product: SparseProduct) -> tuple[str, str]:
+    """The dense matrix and the factors that stand for it, drawn to scale, and a word on them."""
+    K, D = product.shape
+    longest = max(max(S.shape) for S in product.factors)
+    items = [_matrix(np.full((1, 1), 0.45), (K, D), longest, "V", f"{K * D:,} numbers")]
+    for q, S in enumerate(product.factors, 1):
+        nnz = S.nnz if sp.issparse(S) else int(np.count_nonzero(S))
+        share = nnz / (S.shape[0] * S.shape[1])
+        sign = "=" if q == 1 else "·"
+        items.append(f'<li class="sign" aria-hidden="true">{sign}</li>')
+        counted = f"{nnz:,} non-zeros, {100 * share:.2g} %" if share < 1 else f"{nnz:,} numbers, dense"
+        items.append(_matrix(density(S), S.shape, longest, f"S<sub>{q}</sub>", counted))
+    note = (
+        f"{product.nnz:,} numbers for {K * D:,}, {K * D / product.nnz:.1f} times fewer. "
+        "The darker, the more non-zeros; sides are to scale unless too short to see."
+    )
+    return f'<ul class="matrices">{"".join(items)}</ul>', note
+
+
+def density(S: Any) -> NDArray[np.float64]:
+    """The share of non-zeros in every pixel of a picture of the matrix, over the largest share."""
+    height, width = (min(n, _MOST_PIXELS) for n in S.shape)
+    rows, columns = S.nonzero()
+    at = (rows.astype(np.int64) * height // S.shape[0]) * width + columns.astype(np.int64) * width // S.shape[1]
+    counts = np.bincount(at, minlength=height * width).reshape(height, width).astype(np.float64)
+    cells = [np.bincount(np.arange(n) * m // n) for n, m in zip(S.shape, (height, width), strict=True)]
+    shares = counts / np.outer(*cells)
+    return np.asarray(shares / (shares.max() or 1))
+
+
+def _matrix(shares: NDArray[np.float64], shape: tuple[int, int], longest: int, name: str, counted: str) -> str:
+    height, width = (max(_SHORTEST, _SIDE * n / longest) for n in shape)
+    plain = name.replace("<sub>", "").replace("</sub>", "")
+    return (
+        f'<li><img class="pixels" src="{data_uri(tinted(-np.sqrt(shares)))}" alt="{plain}: {counted}" '
+        f'style="width:{width:.2f}em;height:{height:.2f}em"><span><var>{name}</var> {shape[0]:,} × {shape[1]:,}</span>'
+        f"<small>{counted}</small></li>"
+    )
