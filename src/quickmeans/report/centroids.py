@@ -73,7 +73,7 @@ def heat_map(model: QKMeans, found: Survey) -> tuple[str, str]:
     pixels = tinted(shrunk(values, _MOST_COLUMNS, 1) / _STRONGEST)
     which = f"the {len(shown)} largest of {K:,}" if len(shown) < K else f"all {K:,}"
     alt = f"Heat map: {which} centroids as lines, {D:,} features as columns"
-    names = [escape(str(name)) for name in getattr(model, "feature_names_in_", range(D))] if D <= _MOST_NAMES else []
+    names = [escape(str(name)) for name in getattr(model, "feature_names_in_", ())] if D <= _MOST_NAMES else []
     labels = "".join(f"<span>{name}</span>" for name in names) or f"<i>feature 0</i><i>feature {D - 1}</i>"
     picture = (
         f'<div class="heat"><img class="pixels" src="{data_uri(pixels)}" alt="{alt}">'

@@ -10,7 +10,7 @@ from quickmeans.report.png import data_uri, tinted
 from quickmeans.transform import SparseProduct
 
 _MOST_PIXELS = 200
-_SIDE, _SHORTEST = 15.0, 2.0  # of the drawn matrices, in letters
+_SIDE, _SHORTEST = 19.0, 2.0  # of the drawn matrices, in letters
 
 
 def factor_patterns(product: SparseProduct) -> tuple[str, str]:
@@ -48,6 +48,6 @@ def _matrix(shares: NDArray[np.float64], shape: tuple[int, int], longest: int, n
     plain = name.replace("<sub>", "").replace("</sub>", "")
     return (
         f'<li><img class="pixels" src="{data_uri(tinted(-np.sqrt(shares)))}" alt="{plain}: {counted}" '
-        f'style="width:{width:.2f}em;height:{height:.2f}em"><span><var>{name}</var> {shape[0]:,} × {shape[1]:,}</span>'
+        f'style="width:{width:.2f}em;height:{height:.2f}em"> <span><var>{name}</var> {shape[0]:,} × {shape[1]:,}</span>'
         f"<small>{counted}</small></li>"
     )

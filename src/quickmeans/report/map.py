@@ -11,7 +11,7 @@ from quickmeans.report.centroids import Shape, pictures
 from quickmeans.report.survey import Survey
 from quickmeans.report.svg import WIDTH, drawing, text
 
-_HEIGHT, _MARGIN = 300, 22
+_TALLEST, _FLATTEST, _MARGIN = 330, 160, 26
 _MOST_CIRCLES, _MOST_DOTS, _MOST_PICTURES = 1500, 700, 36
 _INK, _LARGEST = 0.16, 24.0  # share of the area that circles take, and the largest radius
 _PICTURE = 24.0
@@ -25,20 +25,20 @@ def cluster_map(model: QKMeans, found: Survey, shape: Shape | None) -> tuple[str
     plane, shares = _plane(centers - middle)
     at = (centers - middle) @ plane
     rows = np.empty((0, 2)) if found.sample is None else (found.sample[:_MOST_DOTS] - middle) @ plane
-    to_picture = _fitted(np.concatenate([at, _typical(rows)]))
+    to_picture, height = _fitted(np.concatenate([at, _typical(rows)]))
     at, rows = to_picture(at), to_picture(rows)
     shown = found.largest(K, _MOST_CIRCLES)
-    marks = [f'<path class="cloud" d="{"".join(f"M{x:.1f} {y:.1f}h0" for x, y in _inside(rows))}"/>']
-    marks += _circles(at, shown, found.sizes)
+    marks = [f'<path class="cloud" d="{"".join(f"M{x:.1f} {y:.1f}h0" for x, y in _inside(rows, height))}"/>']
+    marks += _circles(at, shown, found.sizes, WIDTH * height)
     if shape is not None:
         marks += _thumbnails(centers, at, shown, shape)
-    marks.append(text(WIDTH / 2, _HEIGHT - 4, f"first direction, {100 * shares[0]:.0f} % of the variance"))
-    marks.append(text(9, _HEIGHT / 2, f"second, {100 * shares[1]:.0f} %", turned=True))
+    marks.append(text(WIDTH / 2, height - 5, f"first direction, {100 * shares[0]:.0f} % of the variance"))
+    marks.append(text(9, height / 2, f"second, {100 * shares[1]:.0f} %", turned=True))
     dots = f" Dots are {len(rows):,} rows." if len(rows) else ""
     areas = "areas are as their numbers of rows" if found.sizes is not None else "all drawn alike"
     which = f"The {len(shown):,} largest clusters" if len(shown) < K else "Clusters"
     note = f"{which} in the plane in which their centroids vary most (principal components); {areas}.{dots}"
-    return drawing(marks, f"Map of {len(shown):,} clusters by the two main directions of centroids", _HEIGHT), note
+    return drawing(marks, f"Map of {len(shown):,} clusters by the two main directions of centroids", height), note
 
 
 def _plane(offsets: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[float]]:
@@ -55,22 +55,24 @@ def _typical(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.percentile(rows, [1, 99], axis=0) if len(rows) else rows
 
 
-def _fitted(points: NDArray[np.float64]) -> Any:
-    """The map from the plane to the picture: everything inside, both axes on one scale."""
+def _fitted(points: NDArray[np.float64]) -> tuple[Any, float]:
+    """The map from the plane to the picture (everything inside, both axes on one scale), and the picture's height."""
     low, high = points.min(axis=0), points.max(axis=0)
-    room = np.array([WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN])
-    extent = high - low
-    scale = min(r / e for r, e in zip(room, extent, strict=True) if e > 0) if extent.any() else 1.0
-    return lambda rows: np.array([WIDTH / 2, _HEIGHT / 2]) + (rows - (low + high) / 2) * scale * [1, -1]
+    room, extent = np.array([WIDTH, _TALLEST]) - 2 * _MARGIN, high - low
+    scale = min((r / e for r, e in zip(room, extent, strict=True) if e > 0), default=1.0)
+    height = max(_FLATTEST, round(extent[1] * scale + 2 * _MARGIN))
+    return lambda rows: np.array([WIDTH, height]) / 2 + (rows - (low + high) / 2) * scale * [1, -1], height
 
 
-def _inside(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return rows[((rows > 12) & (rows < [WIDTH - 2, _HEIGHT - 16])).all(axis=1)]
+def _inside(rows: NDArray[np.float64], height: float) -> NDArray[np.float64]:
+    return rows[((rows > [14, 2]) & (rows < [WIDTH - 2, height - 18])).all(axis=1)]
 
 
-def _circles(at: NDArray[np.float64], shown: NDArray[np.int64], sizes: NDArray[np.int64] | None) -> list[str]:
+def _circles(
+    at: NDArray[np.float64], shown: NDArray[np.int64], sizes: NDArray[np.int64] | None, area: float
+) -> list[str]:
     weights = np.ones(len(at)) if sizes is None else sizes.astype(np.float64)
-    radii = np.sqrt(weights / (weights.sum() or 1) * _INK * WIDTH * _HEIGHT / np.pi)
+    radii = np.sqrt(weights / (weights.sum() or 1) * _INK * area / np.pi)
     radii *= min(1.0, _LARGEST / (radii.max() or 1))
     marks = []
     for k in shown:
@@ -90,8 +92,8 @@ def _thumbnails(
     for k in shown:
         if len(chosen) < _MOST_PICTURES and (np.abs(at[chosen] - at[k]).max(axis=1, initial=0) > _PICTURE + 2).all():
             chosen.append(int(k))
-    return [
-        f'<image class="pixels" href="{address}" x="{at[k, 0] - _PICTURE / 2:.1f}" y="{at[k, 1] - _PICTURE / 2:.1f}" '
-        f'width="{_PICTURE:g}" height="{_PICTURE:g}"><title>Cluster {k}</title></image>'
-        for k, address in zip(chosen, pictures(centers[chosen], shape), strict=True)
-    ]
+    marks = []
+    for (x, y), address in zip(at[chosen] - _PICTURE / 2, pictures(centers[chosen], shape), strict=True):
+        box = f'x="{x:.1f}" y="{y:.1f}" width="{_PICTURE:g}" height="{_PICTURE:g}"'
+        marks.append(f'<image class="pixels" href="{address}" {box}/><rect class="edge" {box}/>')
+    return marks

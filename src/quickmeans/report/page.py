@@ -19,6 +19,7 @@ from quickmeans.report.curves import objective_curve, size_curve
 from quickmeans.report.factors import factor_patterns
 from quickmeans.report.map import cluster_map
 from quickmeans.report.survey import Survey, survey
+from quickmeans.report.svg import number
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -71,7 +72,7 @@ def write_report(
         raise TypeError(f"A report is of a QKMeans, got {type(model).__name__}.")
     check_is_fitted(model)
     shape = check_image_shape(image_shape, model.n_features_in_)
-    write(path, render(model, rows, shape, title or "Clusters of QuicK-means").encode())
+    write(path, render(model, rows, shape, title or f"QuicK-means: {len(model.cluster_centers_):,} clusters").encode())
 
 
 def render(model: QKMeans, rows: Any, shape: Shape | None, title: str) -> str:
@@ -105,12 +106,9 @@ def _facts(model: QKMeans, found: Survey, cost: Cost) -> list[tuple[str, str]]:
     if found.n_rows is not None:
         facts.append(("rows", f"{found.n_rows:,}"))
     objective = model.inertia_ if found.objective is None else found.objective
-    facts += [("objective", f"{objective:.4g}"), ("iterations", f"{model.n_iter_:,}")]
-    return [*facts, ("times faster than dense", _times(cost.microseconds)), ("times fewer multiply-adds", _times(cost.macs))]
-
-
-def _times(pair: tuple[float, float]) -> str:
-    return f"{pair[1] / pair[0]:.1f}×"
+    facts += [("objective", number(objective)), ("iterations", f"{model.n_iter_:,}")]
+    pairs = (("as fast as dense centroids", cost.microseconds), ("fewer multiply-adds", cost.macs), ("smaller", cost.n_bytes))
+    return facts + [(name, f"{dense / ours:.1f}×") for name, (ours, dense) in pairs if dense > 1.05 * ours]
 
 
 def _sections(model: QKMeans, found: Survey, cost: Cost, shape: Shape | None) -> list[str]:
@@ -127,7 +125,11 @@ def _sections(model: QKMeans, found: Survey, cost: Cost, shape: Shape | None) ->
         sections.append(_section("Objective during the fit", *objective_curve(history, model.n_iter_)))
     if model.product_ is not None:
         sections.append(_section("Factors", *factor_patterns(model.product_), wide=True))
-    return [*sections, _section("Parameters", _table(_parameters(model))), _section("Result", _table(_result(model)))]
+    return [
+        *sections,
+        _section("Parameters", _table(_parameters(model)), wide=True),
+        _section("Result", _table(_result(model)), wide=True),
+    ]
 
 
 def _section(heading: str, body: str, note: str = "", *, wide: bool = False) -> str:
@@ -149,15 +151,16 @@ def _bars(cost: Cost) -> str:
     )
     parts = []
     for name, (ours, dense), better, worse in groups:
-        ratio = f"{dense / ours:.1f}× {better}" if dense >= ours else f"{ours / dense:.2f}× {worse}"
+        ratio = f"<b>{dense / ours:.1f}× {better}</b>" if dense > ours else f"<span>{ours / dense:.2f}× {worse}</span>"
+        ratio = ratio if dense != ours else "<span>the same</span>"
         lines = [_bar("this model", ours, max(ours, dense), "ours"), _bar("dense", dense, max(ours, dense), "")]
-        parts.append(f"<div><h3>{name} <b>{ratio}</b></h3>{''.join(lines)}</div>")
+        parts.append(f"<div><h3>{name} {ratio}</h3>{''.join(lines)}</div>")
     return f'<div class="bars">{"".join(parts)}</div>'
 
 
 def _bar(name: str, value: float, largest: float, kind: str) -> str:
-    number = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f'<p><span>{name}</span><i class="{kind}" style="width:{100 * value / largest:.1f}%"></i><span>{number}</span></p>'
+    words = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f'<p><span>{name}</span><i class="{kind}" style="width:{100 * value / largest:.1f}%"></i><span>{words}</span></p>'
 
 
 def _how_measured(cost: Cost) -> str:
@@ -174,8 +177,8 @@ def _how_measured(cost: Cost) -> str:
 
 
 def _table(lines: dict[str, str]) -> str:
-    cells = (f'<tr><th scope="row">{escape(name)}</th><td><code>{escape(text)}</code></td></tr>' for name, text in lines.items())
-    return f"<table>{''.join(cells)}</table>"
+    cells = (f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in lines.items())
+    return f'<dl class="table">{"".join(cells)}</dl>'
 
 
 def _parameters(model: QKMeans) -> dict[str, str]:

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 WIDTH, HEIGHT = 360, 232  # small, so that letters are still readable on a phone
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 10, 38
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 10, 10, 38
 
 
 def drawing(marks: Iterable[str], description: str, height: float = HEIGHT) -> str:
@@ -42,7 +42,7 @@ class Axes:
             y = self.y(value)
             marks.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
             marks.append(text(_LEFT - 5, round(y + 3.5, 1), (y_text or short)(value), "end"))
-        for value in ticks(*self.x_range, 6):
+        for value in ticks(*self.x_range, 7):
             marks.append(text(round(self.x(value), 1), HEIGHT - _BOTTOM + 14, short(value)))
         marks.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 7, x_label))
         marks.append(text(9, (_TOP + HEIGHT - _BOTTOM) / 2, y_label, turned=True))
@@ -55,12 +55,20 @@ def _scale(data: tuple[float, float], picture: tuple[float, float]) -> Callable[
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers from low to high, not more than `most`, 1, 2 or 5 times a power of ten apart."""
+    """Round numbers from low to high, 1, 2 or 5 times a power of ten apart, with at most so many gaps."""
     if not high > low:
         return [low]
     power = 10 ** math.floor(math.log10((high - low) / most))
-    step = next(s * power for s in (1, 2, 5, 10, 20) if (high - low) / (s * power) <= most - 0.999)
+    step = next(s * power for s in (1, 2, 5, 10, 20) if (high - low) / (s * power) <= most)
     return [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+
+
+def number(value: float) -> str:
+    """A number for the page: all digits before the point, or powers of ten if these are too many."""
+    if 1e-3 <= abs(value) < 1e7 or value == 0:
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"
+    digits, power = f"{value:.3e}".split("e")
+    return f"{digits}\N{THIN SPACE}·\N{THIN SPACE}10<sup>{int(power)}</sup>"
 
 
 def short(value: float) -> str:
