@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
-from quickmeans.cli.demo import patches
+from quickmeans.report.patches import patches
 
 
 def directory() -> Path:

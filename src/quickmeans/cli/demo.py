@@ -1,74 +1,82 @@
-"""``quickmeans demo``: image patches clustered by scikit-learn and by QKMeans, from the same start.
-
-The patches come from the two photographs that scikit-learn carries.
-"""
+"""``quickmeans demo``: image patches clustered by scikit-learn and by QKMeans, from the same start."""
 
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_sample_images
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.image import extract_patches_2d
 
 from quickmeans import QKMeans
+from quickmeans.cli.command import Command
+from quickmeans.cli.outputs import check_output
+from quickmeans.cli.screen import console, table
+from quickmeans.report import write_report
+from quickmeans.report.page import is_report
+from quickmeans.report.patches import N_PATCHES, SIDE, patches
 
-SIDE, N_PATCHES, N_CLUSTERS, N_ITERATIONS = 32, 20_000, 512, 10
+N_CLUSTERS, N_ITERATIONS = 512, 10
+NOTES = (
+    "In brackets: times faster. Objective: over that of scikit-learn. Numbers: that make up the centroids.",
+    "A sparse product (compression=20) takes time to learn and pays when many more rows are to be assigned.",
+)
 
 
-@click.command()
-def demo() -> None:
-    """Print one line per model: how long it took to fit and to assign, how good and how large it is."""
+@click.command(cls=Command, examples=["demo", "demo -o /tmp/page.html"])
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="quickmeans-demo.html",
+    show_default=True,
+    help="The page that is written.",
+)
+@click.option("--force", is_flag=True, help="Replace the page even if it is no report.")
+def demo(output: str, force: bool) -> None:
+    """See it work: cluster patches of two photographs, and show the result.
+
+    Prints one line per model: how long it took to fit and to assign, how good and how large it is. Then writes a page
+    on one of them. An earlier page is replaced. Takes about half a minute.
+    """
+    page = check_output(output, (".html", ".htm"), force=force or is_report(Path(output)))
     warnings.simplefilter("ignore", ConvergenceWarning)  # ten iterations are what was asked for
-    console = Console()
-    console.print(
-        f"{N_PATCHES} patches of {SIDE} x {SIDE} pixels, {N_CLUSTERS} clusters, {N_ITERATIONS} iterations ..."
+    screen = console()
+    screen.print(
+        f"{N_PATCHES:,} patches of {SIDE} x {SIDE} pixels, {N_CLUSTERS} clusters, {N_ITERATIONS} iterations ..."
     )
     X = patches()
-    same: dict[str, Any] = {"init": X[:: N_PATCHES // N_CLUSTERS][:N_CLUSTERS], "max_iter": N_ITERATIONS, "tol": 0}
-    models: dict[str, Any] = {
+    models = candidates(X)
+    lines: list[list[str]] = []
+    base: tuple[float, float, float] | None = None
+    with screen.status("") as status:
+        for name, model in models.items():
+            status.update(f"{name} ...")
+            fit, assign = seconds(partial(model.fit, X), 1), seconds(partial(model.predict, X), 5)
+            base = base or (fit, assign, model.inertia_)
+            times = f"{fit:.2f} s ({base[0] / fit:.1f}x)", f"{1e3 * assign:.0f} ms ({base[1] / assign:.1f}x)"
+            lines.append([name, *times, f"{model.inertia_ / base[2]:.4f}", f"{size(model):,}"])
+        status.update("the page ...")
+        write_report(models["with compression=20"], page, X, title="Patches of two photographs")
+    screen.print(table(("model", "fit", "assign", "objective", "numbers"), lines, "The same rows to start from"))
+    for note in NOTES:
+        screen.print(note)
+    screen.print(f"\nOpen {page.resolve()} in a browser to see the clusters.", soft_wrap=True)
+
+
+def candidates(X: Any) -> dict[str, Any]:
+    """What is compared, all from the same rows."""
+    same: dict[str, Any] = {"init": X[:: len(X) // N_CLUSTERS][:N_CLUSTERS], "max_iter": N_ITERATIONS}
+    same |= {"tol": 0, "random_state": 0}
+    return {
         "scikit-learn": KMeans(N_CLUSTERS, n_init=1, **same),
         "QKMeans": QKMeans(N_CLUSTERS, **same),
         "with compression=20": QKMeans(N_CLUSTERS, compression=20, **same),
         "the same, shortlist=0": QKMeans(N_CLUSTERS, compression=20, shortlist=0, **same),
     }
-    table = Table(title="The same rows to start from")
-    for name in ("model", "fit", "assign", "objective", "numbers"):
-        table.add_column(name, justify="left" if name == "model" else "right")
-    base: tuple[float, float, float] | None = None
-    for name, model in models.items():
-        fit, assign = seconds(partial(model.fit, X), 1), seconds(partial(model.predict, X), 5)
-        base = base or (fit, assign, model.inertia_)
-        table.add_row(
-            name,
-            f"{fit:.2f} s ({base[0] / fit:.1f}x)",
-            f"{1e3 * assign:.0f} ms ({base[1] / assign:.1f}x)",
-            f"{model.inertia_ / base[2]:.4f}",
-            f"{size(model):,}",
-        )
-    console.print(table)
-    console.print(
-        "In brackets: times faster. Objective: over that of scikit-learn. Numbers: that make up the centroids."
-    )
-    console.print(
-        "A sparse product (compression=20) takes time to learn and pays when many more rows are to be assigned."
-    )
-
-
-def patches() -> NDArray[np.float32]:
-    """Grey patches of the sample photographs as rows, in random order."""
-    images = [image.mean(axis=2, dtype=np.float32) for image in load_sample_images().images]
-    rows = [extract_patches_2d(image, (SIDE, SIDE), max_patches=N_PATCHES // 2, random_state=0) for image in images]
-    X: NDArray[np.float32] = np.concatenate(rows).reshape(N_PATCHES, -1)
-    return np.ascontiguousarray(np.random.default_rng(0).permutation(X))
 
 
 def size(model: Any) -> int:

@@ -17,6 +17,9 @@ COMMANDS = {
     "Start here": {
         "demo": ("demo", "See it work: image patches clustered by scikit-learn and by QKMeans."),
     },
+    "Use a model": {
+        "report": ("report", "Show a model on one HTML page: centroids, clusters, factors, time and size."),
+    },
 }
 HOMES = {name: module for section in COMMANDS.values() for name, (module, _) in section.items()}
 

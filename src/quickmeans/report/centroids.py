@@ -1,5 +1,6 @@
 """The centroids: as images, or as a heat map."""
 
+import math
 from html import escape
 from typing import Any
 
@@ -24,12 +25,12 @@ def check_image_shape(shape: Any, n_features: int) -> Shape | None:
         return (side, side) if side >= 4 and side**2 == n_features else None
     shape = tuple(shape)
     fits = len(shape) == 2 or (len(shape) == 3 and shape[2] == 3)
-    if not fits or min(shape) < 1 or np.prod(shape) != n_features:
+    if not fits or min(shape) < 1 or math.prod(shape) != n_features:
         raise ValueError(
             f"image_shape must be (height, width) or (height, width, 3) with a product of {n_features}, the number of "
             f"features, got {shape}."
         )
-    return shape
+    return tuple(map(int, shape))
 
 
 def pictures(centers: NDArray[Any], shape: Shape) -> list[str]:
@@ -54,11 +55,9 @@ def gallery(model: QKMeans, found: Survey, shape: Shape) -> tuple[str, str]:
             f'<li><img class="pixels" src="{address}" alt="Centroid {k}{rows}" title="Cluster {k}{rows}" '
             f'width="{shape[1]}" height="{shape[0]}"><small aria-hidden="true">{size}</small></li>'
         )
-    which = f"The {len(shown)} largest of {K:,} clusters" if len(shown) < K else "All clusters, the largest first"
-    if found.sizes is None:
-        which = f"The first {len(shown)} of {K:,} clusters" if len(shown) < K else "All clusters"
-    below = "; the number below an image says how many rows it stands for" if found.sizes is not None else ""
-    return f'<ul class="gallery">{"".join(images)}</ul>', f"{which}{below}. All images have the same scale of grey."
+    which = found.which(len(shown), K).capitalize()
+    below = ", the largest first, with their numbers of rows" if found.sizes is not None else ""
+    return f'<ul class="gallery">{"".join(images)}</ul>', f"{which} clusters{below}. All images have the same scale."
 
 
 def heat_map(model: QKMeans, found: Survey) -> tuple[str, str]:
@@ -71,7 +70,7 @@ def heat_map(model: QKMeans, found: Survey) -> tuple[str, str]:
     if len(values) > 2:
         values = values[leaves_list(linkage(values, "average", optimal_ordering=True))]  # like beside like
     pixels = tinted(shrunk(values, _MOST_COLUMNS, 1) / _STRONGEST)
-    which = f"the {len(shown)} largest of {K:,}" if len(shown) < K else f"all {K:,}"
+    which = found.which(len(shown), K)
     alt = f"Heat map: {which} centroids as lines, {D:,} features as columns"
     names = [escape(str(name)) for name in getattr(model, "feature_names_in_", ())] if D <= _MOST_NAMES else []
     labels = "".join(f"<span>{name}</span>" for name in names) or f"<i>feature 0</i><i>feature {D - 1}</i>"
@@ -81,5 +80,5 @@ def heat_map(model: QKMeans, found: Survey) -> tuple[str, str]:
     )
     return picture, (
         f"One line per centroid ({which}, like beside like), one column per feature: "
-        '<b class="above">above</b> or <b class="below">below</b> the mean of all centroids, in units of their deviation.'
+        '<b class="above">above</b> or <b class="below">below</b> the mean of centroids, in units of their deviation.'
     )

@@ -67,7 +67,7 @@ def _made_up(centers: NDArray[Any], n_rows: int) -> NDArray[Any]:
 
 
 def _dense(model: QKMeans, rows: NDArray[Any]) -> Callable[[], NDArray[np.intp]]:
-    r"""The nearest centroid m + c_k by BLAS: :math:`\arg\max_k \langle x, c_k\rangle - \langle m, c_k\rangle - \|c_k\|^2 / 2`."""
+    r"""The nearest centroid m + c_k by BLAS: :math:`\arg\max_k \langle x - m, c_k\rangle - \|c_k\|^2 / 2`."""
     about_mean = model.cluster_centers_ - model.mean_
     half = (about_mean @ model.mean_ + np.einsum("kd,kd->k", about_mean, about_mean) / 2).astype(rows.dtype)
     centers = about_mean.astype(rows.dtype)

@@ -1,5 +1,7 @@
 """The objective during the fit, and the sizes of the clusters."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,7 +42,7 @@ def size_curve(sizes: NDArray[np.int64]) -> tuple[str, str]:
     axes = Axes((0, K), (0, 1.04 * max(1.0, float(order[0]))))
     corners = [(axes.x(0), axes.y(0))]
     edges = np.unique(np.r_[0, np.flatnonzero(np.diff(order)) + 1, K])
-    for begin, end in zip(edges[:-1], edges[1:], strict=True):
+    for begin, end in pairwise(edges):
         y = axes.y(float(order[begin]))
         corners += [(axes.x(float(begin)), y), (axes.x(float(end)), y)]
     corners.append((axes.x(K), axes.y(0)))

@@ -10,21 +10,24 @@ from quickmeans.report.png import data_uri, tinted
 from quickmeans.transform import SparseProduct
 
 _MOST_PIXELS = 200
-_SIDE, _SHORTEST = 19.0, 2.0  # of the drawn matrices, in letters
+_LONGEST, _SHORTEST, _TOGETHER = 19.0, 2.0, 54.0  # sides of the drawn matrices, in letters
 
 
 def factor_patterns(product: SparseProduct) -> tuple[str, str]:
     """The dense matrix and the factors that stand for it, drawn to scale, and a word on them."""
     K, D = product.shape
     longest = max(max(S.shape) for S in product.factors)
-    items = [_matrix(np.full((1, 1), 0.45), (K, D), longest, "V", f"{K * D:,} numbers")]
+    scale = min(
+        _LONGEST / longest, max(_LONGEST / 2 / longest, _TOGETHER / (D + sum(S.shape[1] for S in product.factors)))
+    )
+    items = [_matrix(np.full((1, 1), 0.45), (K, D), scale, "V", f"{K * D:,} numbers")]
     for q, S in enumerate(product.factors, 1):
         nnz = S.nnz if sp.issparse(S) else int(np.count_nonzero(S))
         share = nnz / (S.shape[0] * S.shape[1])
         sign = "=" if q == 1 else "·"
         items.append(f'<li class="sign" aria-hidden="true">{sign}</li>')
         counted = f"{nnz:,} non-zeros, {100 * share:.2g} %" if share < 1 else f"{nnz:,} numbers, dense"
-        items.append(_matrix(density(S), S.shape, longest, f"S<sub>{q}</sub>", counted))
+        items.append(_matrix(density(S), S.shape, scale, f"S<sub>{q}</sub>", counted))
     note = (
         f"{product.nnz:,} numbers for {K * D:,}, {K * D / product.nnz:.1f} times fewer. "
         "The darker, the more non-zeros; sides are to scale unless too short to see."
@@ -43,11 +46,12 @@ def density(S: Any) -> NDArray[np.float64]:
     return np.asarray(shares / (shares.max() or 1))
 
 
-def _matrix(shares: NDArray[np.float64], shape: tuple[int, int], longest: int, name: str, counted: str) -> str:
-    height, width = (max(_SHORTEST, _SIDE * n / longest) for n in shape)
+def _matrix(shares: NDArray[np.float64], shape: tuple[int, int], scale: float, name: str, counted: str) -> str:
+    height, width = (max(_SHORTEST, scale * n) for n in shape)
     plain = name.replace("<sub>", "").replace("</sub>", "")
     return (
         f'<li><img class="pixels" src="{data_uri(tinted(-np.sqrt(shares)))}" alt="{plain}: {counted}" '
-        f'style="width:{width:.2f}em;height:{height:.2f}em"> <span><var>{name}</var> {shape[0]:,} × {shape[1]:,}</span>'
+        f'style="width:{width:.2f}em;height:{height:.2f}em">'
+        f"<span><var>{name}</var> {shape[0]:,} &times; {shape[1]:,}</span>"
         f"<small>{counted}</small></li>"
     )

@@ -35,9 +35,14 @@ def cluster_map(model: QKMeans, found: Survey, shape: Shape | None) -> tuple[str
     marks.append(text(WIDTH / 2, height - 5, f"first direction, {100 * shares[0]:.0f} % of the variance"))
     marks.append(text(9, height / 2, f"second, {100 * shares[1]:.0f} %", turned=True))
     dots = f" Dots are {len(rows):,} rows." if len(rows) else ""
-    areas = "areas are as their numbers of rows" if found.sizes is not None else "all drawn alike"
-    which = f"The {len(shown):,} largest clusters" if len(shown) < K else "Clusters"
-    note = f"{which} in the plane in which their centroids vary most (principal components); {areas}.{dots}"
+    areas = (
+        "areas are as their numbers of rows"
+        if found.sizes is not None
+        else "how many rows they have is not known: give the rows, or save the model with <code>labels=True</code>"
+    )
+    images = " Images are those of the largest for which there is room." if shape is not None else ""
+    which = found.which(len(shown), K).capitalize()
+    note = f"{which} clusters in the plane in which centroids vary most (principal components); {areas}.{images}{dots}"
     return drawing(marks, f"Map of {len(shown):,} clusters by the two main directions of centroids", height), note
 
 

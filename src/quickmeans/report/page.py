@@ -6,6 +6,7 @@ from datetime import date
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def write_report(
     image_shape: tuple[int, ...] | None = None,
     title: str | None = None,
 ) -> None:
-    """Write a page on a fitted model: centroids, clusters, factors, objective, and time and size against dense centroids.
+    """Write a page on a fitted model: centroids, clusters, factors, objective, time and size against dense centroids.
 
     Parameters
     ----------
@@ -73,6 +74,14 @@ def write_report(
     check_is_fitted(model)
     shape = check_image_shape(image_shape, model.n_features_in_)
     write(path, render(model, rows, shape, title or f"QuicK-means: {len(model.cluster_centers_):,} clusters").encode())
+
+
+def is_report(path: Path) -> bool:
+    """Whether there is a page that write_report has made."""
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return b'<meta name="generator" content="quickmeans' in file.read(1000)
 
 
 def render(model: QKMeans, rows: Any, shape: Shape | None, title: str) -> str:
@@ -96,7 +105,9 @@ def _subtitle(model: QKMeans) -> str:
         return "Dense centroids: no product of sparse matrices would have made assignment cheaper."
     if model._fitted_shortlist == 0:
         return "The centroids are the rows of a product of sparse matrices."
-    return "Exact means as centroids; a product of small or sparse matrices chooses the few that a row is compared with."
+    return (
+        "Exact means as centroids; a product of small or sparse matrices chooses the few that a row is compared with."
+    )
 
 
 def _facts(model: QKMeans, found: Survey, cost: Cost) -> list[tuple[str, str]]:
@@ -107,29 +118,32 @@ def _facts(model: QKMeans, found: Survey, cost: Cost) -> list[tuple[str, str]]:
         facts.append(("rows", f"{found.n_rows:,}"))
     objective = model.inertia_ if found.objective is None else found.objective
     facts += [("objective", number(objective)), ("iterations", f"{model.n_iter_:,}")]
-    pairs = (("as fast as dense centroids", cost.microseconds), ("fewer multiply-adds", cost.macs), ("smaller", cost.n_bytes))
-    return facts + [(name, f"{dense / ours:.1f}×") for name, (ours, dense) in pairs if dense > 1.05 * ours]
+    pairs = (
+        ("as fast as dense centroids", cost.microseconds),
+        ("fewer multiply-adds", cost.macs),
+        ("smaller", cost.n_bytes),
+    )
+    return facts + [(name, f"{dense / ours:.1f}&times;") for name, (ours, dense) in pairs if dense > 1.05 * ours]
 
 
 def _sections(model: QKMeans, found: Survey, cost: Cost, shape: Shape | None) -> list[str]:
     centroids = gallery(model, found, shape) if shape is not None else heat_map(model, found)
     history = getattr(model, "objective_history_", np.empty(0))
-    absent = "Not known: the model was saved without labels. Give the rows, or save it with <code>labels=True</code>."
     sections = [
         _section("Centroids", *centroids, wide=True),
         _section("Map of the clusters", *cluster_map(model, found, shape)),
         _section("Time and size against dense centroids", _bars(cost), _how_measured(cost)),
-        _section("Sizes of the clusters", *(("", absent) if found.sizes is None else size_curve(found.sizes))),
     ]
+    if found.sizes is not None:
+        sections.append(_section("Sizes of the clusters", *size_curve(found.sizes)))
     if len(history):
         sections.append(_section("Objective during the fit", *objective_curve(history, model.n_iter_)))
+    sections.append(
+        _section("Result", _table(_result(model)), wide=len(sections) % 2 == 1)
+    )  # half a line if one is free
     if model.product_ is not None:
         sections.append(_section("Factors", *factor_patterns(model.product_), wide=True))
-    return [
-        *sections,
-        _section("Parameters", _table(_parameters(model)), wide=True),
-        _section("Result", _table(_result(model)), wide=True),
-    ]
+    return [*sections, _section("Parameters", _table(_parameters(model)), wide=True)]
 
 
 def _section(heading: str, body: str, note: str = "", *, wide: bool = False) -> str:
@@ -151,22 +165,25 @@ def _bars(cost: Cost) -> str:
     )
     parts = []
     for name, (ours, dense), better, worse in groups:
-        ratio = f"<b>{dense / ours:.1f}× {better}</b>" if dense > ours else f"<span>{ours / dense:.2f}× {worse}</span>"
-        ratio = ratio if dense != ours else "<span>the same</span>"
+        if dense > ours:
+            verdict = f"<b>{dense / ours:.1f}&times; {better}</b>"
+        else:
+            verdict = f"<span>{ours / dense:.2f}&times; {worse}</span>" if ours > dense else "<span>the same</span>"
         lines = [_bar("this model", ours, max(ours, dense), "ours"), _bar("dense", dense, max(ours, dense), "")]
-        parts.append(f"<div><h3>{name} {ratio}</h3>{''.join(lines)}</div>")
+        parts.append(f"<div><h3>{name} {verdict}</h3>{''.join(lines)}</div>")
     return f'<div class="bars">{"".join(parts)}</div>'
 
 
 def _bar(name: str, value: float, largest: float, kind: str) -> str:
     words = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f'<p><span>{name}</span><i class="{kind}" style="width:{100 * value / largest:.1f}%"></i><span>{words}</span></p>'
+    bar = f'<i class="{kind}" style="width:{100 * value / largest:.1f}%"></i>'
+    return f"<p><span>{name}</span>{bar}<span>{words}</span></p>"
 
 
 def _how_measured(cost: Cost) -> str:
     threads = "1 thread" if cost.n_threads == 1 else f"{cost.n_threads} threads"
     source = "rows made up about the centroids" if cost.agreement is None else "of the rows"
-    same = "" if cost.agreement is None else f" Both give the same label to {100 * cost.agreement:.2f} % of them."
+    same = "" if cost.agreement is None else f" Both give the same label to {100 * cost.agreement:.4g} % of them."
     return (
         f"Measured when this page was written: <code>predict</code> on {cost.n_rows:,} {source}, {threads}, best of "
         f"several runs, against a matrix product by BLAS and arg-min with the same centroids.{same}"
@@ -199,12 +216,12 @@ def _result(model: QKMeans) -> dict[str, str]:
     lines = {
         "objective of the fit": f"{model.inertia_:.8g}",
         "iterations": f"{model.n_iter_:,}",
-        "centroids": f"{' × '.join(f'{n:,}' for n in model.cluster_centers_.shape)}, {model.cluster_centers_.dtype}",
+        "centroids": f"{' by '.join(f'{n:,}' for n in model.cluster_centers_.shape)}, {model.cluster_centers_.dtype}",
     }
     if product is None:
         return lines | {"product": "none"}
     lines |= {
-        "factors": ", ".join(f"{S.shape[0]:,} × {S.shape[1]:,}" for S in product.factors),
+        "factors": f"{len(product.factors)}",
         "non-zeros of the factors": f"{product.nnz:,}",
         "compression": f"{product.shape[0] * product.shape[1] / product.nnz:.1f}",
     }

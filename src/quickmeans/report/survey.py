@@ -32,6 +32,11 @@ class Survey:
         order = np.arange(n_clusters) if self.sizes is None else np.argsort(-self.sizes, kind="stable")
         return order[:most]
 
+    def which(self, n_shown: int, n_clusters: int) -> str:
+        """What to call those that `largest` gives."""
+        kind = "first" if self.sizes is None else "largest"
+        return f"the {n_shown:,} {kind} of {n_clusters:,}" if n_shown < n_clusters else f"all {n_clusters:,}"
+
 
 def survey(model: QKMeans, rows: Any) -> Survey:
     """Of the given rows, which are read once and some at a time; else of the labels that the model has kept."""

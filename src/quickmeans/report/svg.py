@@ -6,14 +6,12 @@ from html import escape
 from typing import Any
 
 WIDTH, HEIGHT = 360, 232  # small, so that letters are still readable on a phone
-_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 10, 10, 38
+_LEFT, _RIGHT, _TOP, _BOTTOM = 54, 10, 10, 40
 
 
 def drawing(marks: Iterable[str], description: str, height: float = HEIGHT) -> str:
     """Marks as a picture with a text for those who do not see it."""
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(description)}">{"".join(marks)}</svg>'
-    )
+    return f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(description)}">{"".join(marks)}</svg>'
 
 
 def text(x: float, y: float, words: str, anchor: str = "middle", turned: bool = False) -> str:
@@ -45,7 +43,7 @@ class Axes:
         for value in ticks(*self.x_range, 7):
             marks.append(text(round(self.x(value), 1), HEIGHT - _BOTTOM + 14, short(value)))
         marks.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 7, x_label))
-        marks.append(text(9, (_TOP + HEIGHT - _BOTTOM) / 2, y_label, turned=True))
+        marks.append(text(10, (_TOP + HEIGHT - _BOTTOM) / 2, y_label, turned=True))
         return marks
 
 
@@ -67,7 +65,7 @@ def number(value: float) -> str:
     """A number for the page: all digits before the point, or powers of ten if these are too many."""
     if 1e-3 <= abs(value) < 1e7 or value == 0:
         return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"
-    digits, power = f"{value:.3e}".split("e")
+    digits, power = f"{value:.2e}".split("e")
     return f"{digits}\N{THIN SPACE}·\N{THIN SPACE}10<sup>{int(power)}</sup>"
 
 
