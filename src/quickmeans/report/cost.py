@@ -1,6 +1,7 @@
 """What it takes to find the nearest centroid of a row: by the model, and by a dense matrix product."""
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -37,9 +38,10 @@ def measure(model: QKMeans, sample: NDArray[Any] | None) -> Cost:
     rows = _made_up(centers, n_rows) if sample is None else sample[:n_rows]
     n_threads = resolve_threads(model.n_threads)
     dense_labels = _dense(model, rows)
-    with threadpool_limits(n_threads, "blas"):
+    with threadpool_limits(n_threads, "blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the sample has no names of features
         ours, dense = _best_times(lambda: model.predict(rows), dense_labels)
-    same = None if sample is None else float((model.predict(rows) == dense_labels()).mean())
+        same = None if sample is None else float((model.predict(rows) == dense_labels()).mean())
     per_row = 1e6 / len(rows)
     return Cost(
         (_macs(model), centers.size), (_bytes(model), model.cluster_centers_.nbytes), (per_row * ours, per_row * dense),

@@ -28,8 +28,9 @@ def factor_patterns(product: SparseProduct) -> tuple[str, str]:
         items.append(f'<li class="sign" aria-hidden="true">{sign}</li>')
         counted = f"{nnz:,} non-zeros, {100 * share:.2g} %" if share < 1 else f"{nnz:,} numbers, dense"
         items.append(_matrix(density(S), S.shape, scale, f"S<sub>{q}</sub>", counted))
+    fewer = f", {K * D / product.nnz:.1f} times fewer" if 0 < product.nnz < K * D else ""
     note = (
-        f"{product.nnz:,} numbers for {K * D:,}, {K * D / product.nnz:.1f} times fewer. "
+        f"{product.nnz:,} numbers for {K * D:,}{fewer}. "
         "The darker, the more non-zeros; sides are to scale unless too short to see."
     )
     return f'<ul class="matrices">{"".join(items)}</ul>', note
