@@ -42,6 +42,10 @@ RULES = {
         {"numpy", "sklearn"},
     ),
     "rows": ({"lloyd", "rows", "transform"}, {"numpy", "pyarrow", "h5py", "dask", "distributed"}),
+    "report": (
+        {"threads", "transform", "lloyd", "cluster", "container", "report"},
+        {"numpy", "scipy", "sklearn", "threadpoolctl"},
+    ),
     "checkpoint.py": ({"lloyd", "container"}, {"numpy"}),
 }
 OUTSIDE = {
