@@ -186,7 +186,7 @@ def test_memory_is_that_of_some_chunks(tmp_path):
         big[begin : begin + 50_000] = np.random.default_rng(begin).random((50_000, 256), np.float32)
     del big
     done = subprocess.run([sys.executable, "-c", _PEAK, tmp_path / "x.npy"], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 220e6
+    assert int(done.stdout) < 130e6
 
 
 @pytest.mark.parametrize("method", ["fit", "predict", "transform", "score"])

@@ -16,7 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quickmeans.rows import open_rows, source, write_labels
+from quickmeans.rows.memory import ChunkMemory
 from quickmeans.rows.prefetch import ahead
+from quickmeans.rows.reader import RecordReader
 from quickmeans.rows.stream import SourceStream
 
 X = (np.arange(60, dtype=np.float32) ** 1.5).reshape(12, 5)
@@ -231,6 +233,33 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
         os.truncate(path, path.stat().st_size + change)
         with pytest.raises(ValueError, match=r"x.npy (is cut short|goes on after its last row).*stay as it is"):
             list(chunks)
+
+
+def test_a_file_that_shrinks_inside_a_chunk(tmp_path):
+    (tmp_path / "x").write_bytes(bytes(range(100)))
+    with RecordReader(str(tmp_path / "x"), 4, 8) as records:
+        np.testing.assert_array_equal(records.read(2, 4).ravel(), np.arange(20, 36))
+        np.testing.assert_array_equal(records.take(np.array([1, 11]))[1], np.arange(92, 100))
+        os.truncate(tmp_path / "x", 50)  # a map of it would end the process with SIGBUS
+        with pytest.raises(ValueError, match=r"x is cut short: it ends in row 5, at byte 50; .* while it is read"):
+            records.read(0, 12)
+        with pytest.raises(ValueError, match="it ends in row 11, at byte 92"):
+            records.take(np.array([1, 11]))
+
+
+def test_memory_of_chunks_is_used_again_once_nobody_looks_at_it():
+    memory, dtype = ChunkMemory(), np.dtype(np.int32)
+    first = memory.empty((3, 2), dtype)
+    address, part = first.ctypes.data, first[1:, :1]
+    part[:] = 7
+    del first
+    other = memory.empty((3, 2), dtype)
+    other[:] = 0
+    assert part.tolist() == [[7], [7]]
+    del part
+    again = memory.empty((2, 2), dtype)
+    assert again.ctypes.data == address
+    assert memory.empty((9, 2), dtype).shape == (9, 2)
 
 
 def test_rows_that_are_not_the_same_in_every_pass():

@@ -6,7 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.rows.memory import ChunkMemory
 from quickmeans.rows.source import RowSource, check_rows_dtype
+from quickmeans.rows.transposed import transpose
+from quickmeans.threads import resolve_threads
+
+_FEW_THREADS = 4  # with so many the kernel is in need of them all: what decodes ahead then is one thread
 
 
 def _pyarrow() -> Any:
@@ -66,26 +71,25 @@ class ArrowSource(RowSource):
         raise ValueError(f"{self.name} has no rows; there must be one at least.")
 
     def chunks(self) -> Iterator[NDArray[Any]]:
-        first = 0
+        first, memory = 0, ChunkMemory()
         for batch in self._batches(self.chunk_rows):
             self._refuse_nulls(batch, first)
-            yield self._lists(batch.column(0), first) if self.is_list else self._table(batch)
+            yield self._lists(batch.column(0), first) if self.is_list else self._table(batch, memory)
             first += len(batch)
 
     def _batches(self, rows: int) -> Iterator[Any]:
         pa = _pyarrow()
         try:  # few batches ahead: they are large
             yield from self.dataset.to_batches(
-                columns=self.selected, batch_size=rows, batch_readahead=2, fragment_readahead=1
-            )
+                columns=self.selected, batch_size=rows, batch_readahead=2, fragment_readahead=1,
+                use_threads=resolve_threads() > _FEW_THREADS,
+            )  # fmt: skip
         except (pa.ArrowInvalid, pa.ArrowIOError, OSError) as error:
             raise ValueError(f"{self.name} cannot be read to its end: {_first_line(error)}") from None
 
-    def _table(self, batch: Any) -> NDArray[Any]:
-        out = np.empty((len(batch), self.n_columns), self.dtype)
-        for j, column in enumerate(batch.columns):
-            out[:, j] = column.to_numpy(zero_copy_only=False)
-        return out
+    def _table(self, batch: Any, memory: ChunkMemory) -> NDArray[Any]:
+        columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+        return transpose(columns, memory.empty((len(batch), self.n_columns), self.dtype))
 
     def _lists(self, column: Any, first: int) -> NDArray[Any]:
         values = column.flatten()

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.lib import format as npy_format
 
-from quickmeans.rows.arrays import ArraySource
+from quickmeans.rows.columns import ColumnFile
 from quickmeans.rows.records import RecordFile
 from quickmeans.rows.source import RowSource
 
@@ -16,9 +16,7 @@ def open_npy(path: str) -> RowSource:
     with open(path, "rb") as file:
         shape, fortran_order, dtype = _header(file, path)
         offset = file.tell()
-    if fortran_order:  # rows are scattered over the file
-        return ArraySource(np.load(path, mmap_mode="r"), path)
-    return RecordFile(path, dtype, shape, offset=offset)
+    return (ColumnFile if fortran_order else RecordFile)(path, dtype, shape, offset=offset)
 
 
 def open_npz(path: str, key: str | None) -> RowSource:

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.rows.mapped import MappedRecords
+from quickmeans.rows.reader import RecordReader
 from quickmeans.rows.source import RowSource, check_rows_dtype
 
 
 class RecordFile(RowSource):
     """A header, then rows; a row is `prefix` bytes that are not part of it and its numbers.
 
-    The file is mapped and read in place; what has been read is given back, so that it does not count as memory of the
-    process. A compressed file, which `opener` opens, is decoded piece by piece.
+    A compressed file, which `opener` opens, is decoded piece by piece.
     """
 
     def __init__(
@@ -54,14 +53,14 @@ class RecordFile(RowSource):
             )
 
     def chunks(self) -> Iterator[NDArray[Any]]:
-        return self._decoded() if self.opener else self._mapped()
+        return self._decoded() if self.opener else self._read_in_order()
 
-    def _mapped(self) -> Iterator[NDArray[Any]]:
-        with MappedRecords(self.name, self.offset, self.row_bytes) as records:
-            for begin in range(0, self.n_rows or 0, self.chunk_rows):
-                self._check_size()  # beyond the end of a mapped file that has shrunk there is only death
-                rows = records.read(begin, min(begin + self.chunk_rows, self.n_rows or 0))
-                yield self._rows(rows, begin)
+    def _read_in_order(self) -> Iterator[NDArray[Any]]:
+        assert self.n_rows is not None
+        with RecordReader(self.name, self.offset, self.row_bytes) as records:
+            for begin in range(0, self.n_rows, self.chunk_rows):
+                self._check_size()
+                yield self._rows(records.read(begin, min(begin + self.chunk_rows, self.n_rows)), begin)
 
     def _decoded(self) -> Iterator[NDArray[Any]]:
         assert self.n_rows is not None
@@ -77,7 +76,7 @@ class RecordFile(RowSource):
         if self.opener:  # there is no way to a row but past all before it
             return super().take(index)
         self._check_size()
-        with MappedRecords(self.name, self.offset, self.row_bytes) as records:
+        with RecordReader(self.name, self.offset, self.row_bytes) as records:
             return self._rows(records.take(index), 0)
 
     def _read(self, file: Any, n: int, first: int) -> NDArray[np.uint8]:
