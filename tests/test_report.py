@@ -23,6 +23,7 @@ from quickmeans.report.centroids import check_image_shape
 from quickmeans.report.cost import measure
 from quickmeans.report.factors import density
 from quickmeans.report.page import is_report
+from quickmeans.report.patches import patches
 from quickmeans.report.png import encode, shrunk, tinted
 from quickmeans.report.survey import survey
 from quickmeans.report.svg import number, short, ticks
@@ -297,9 +298,10 @@ def test_the_command(small, digits, tmp_path):
     assert "product of 64" in run("report", model, "-o", page, "--force", "--image-shape", "9x9").stderr
 
 
-def test_the_demo(digits, tmp_path, monkeypatch):
+def test_the_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("quickmeans.cli.demo.patches", lambda: digits[:600])
+    monkeypatch.setattr("quickmeans.cli.demo.patches", lambda *args, **options: patches(*args, **options)[:600])
+    monkeypatch.setattr("quickmeans.cli.demo.SIDE", 5)
     monkeypatch.setattr("quickmeans.cli.demo.N_CLUSTERS", 20)
     page = tmp_path / "quickmeans-demo.html"
     for _ in range(2):  # an earlier page is replaced

@@ -17,9 +17,9 @@ from quickmeans.cli.outputs import check_output
 from quickmeans.cli.screen import console, table
 from quickmeans.report import write_report
 from quickmeans.report.page import is_report
-from quickmeans.report.patches import N_PATCHES, SIDE, patches
+from quickmeans.report.patches import patches
 
-N_CLUSTERS, N_ITERATIONS = 512, 10
+SIDE, N_CLUSTERS, N_ITERATIONS = 20, 512, 10
 NOTES = (
     "In brackets: times faster. Objective: over that of scikit-learn. Numbers: that make up the centroids.",
     "A sparse product (compression=20) takes time to learn and pays when many more rows are to be assigned.",
@@ -44,23 +44,14 @@ def demo(output: str, force: bool) -> None:
     """
     page = check_output(output, (".html", ".htm"), force=force or is_report(Path(output)))
     warnings.simplefilter("ignore", ConvergenceWarning)  # ten iterations are what was asked for
-    screen = console()
-    screen.print(
-        f"{N_PATCHES:,} patches of {SIDE} x {SIDE} pixels, {N_CLUSTERS} clusters, {N_ITERATIONS} iterations ..."
-    )
-    X = patches()
+    X, screen = patches(SIDE, colour=True), console()
+    screen.print(f"{len(X):,} patches of {SIDE} x {SIDE} pixels, {N_CLUSTERS} clusters, {N_ITERATIONS} iterations ...")
     models = candidates(X)
-    lines: list[list[str]] = []
-    base: tuple[float, float, float] | None = None
     with screen.status("") as status:
-        for name, model in models.items():
-            status.update(f"{name} ...")
-            fit, assign = seconds(partial(model.fit, X), 1), seconds(partial(model.predict, X), 5)
-            base = base or (fit, assign, model.inertia_)
-            times = f"{fit:.2f} s ({base[0] / fit:.1f}x)", f"{1e3 * assign:.0f} ms ({base[1] / assign:.1f}x)"
-            lines.append([name, *times, f"{model.inertia_ / base[2]:.4f}", f"{size(model):,}"])
+        lines = compared(models, X, status.update)
         status.update("the page ...")
-        write_report(models["with compression=20"], page, X, title="Patches of two photographs")
+        shape, title = (SIDE, SIDE, 3), "Patches of two photographs"
+        write_report(models["with compression=20"], page, X, image_shape=shape, title=title)
     screen.print(table(("model", "fit", "assign", "objective", "numbers"), lines, "The same rows to start from"))
     for note in NOTES:
         screen.print(note)
@@ -77,6 +68,19 @@ def candidates(X: Any) -> dict[str, Any]:
         "with compression=20": QKMeans(N_CLUSTERS, compression=20, **same),
         "the same, shortlist=0": QKMeans(N_CLUSTERS, compression=20, shortlist=0, **same),
     }
+
+
+def compared(models: dict[str, Any], X: Any, say: Callable[[str], None]) -> list[list[str]]:
+    """Fit every model and let it assign the rows; one line each, against the first."""
+    lines: list[list[str]] = []
+    base: tuple[float, float, float] | None = None
+    for name, model in models.items():
+        say(f"{name} ...")
+        fit, assign = seconds(partial(model.fit, X), 1), seconds(partial(model.predict, X), 3)
+        base = base or (fit, assign, model.inertia_)
+        times = f"{fit:.2f} s ({base[0] / fit:.1f}x)", f"{1e3 * assign:.0f} ms ({base[1] / assign:.1f}x)"
+        lines.append([name, *times, f"{model.inertia_ / base[2]:.4f}", f"{size(model):,}"])
+    return lines
 
 
 def size(model: Any) -> int:

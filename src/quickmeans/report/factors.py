@@ -31,7 +31,7 @@ def factor_patterns(product: SparseProduct) -> tuple[str, str]:
     fewer = f", {K * D / product.nnz:.1f} times fewer" if 0 < product.nnz < K * D else ""
     note = (
         f"{product.nnz:,} numbers for {K * D:,}{fewer}. "
-        "The darker, the more non-zeros; sides are to scale unless too short to see."
+        "The stronger the colour, the more non-zeros; sides are to scale unless too short to see."
     )
     return f'<ul class="matrices">{"".join(items)}</ul>', note
 

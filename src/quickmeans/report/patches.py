@@ -5,16 +5,16 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_sample_images
 from sklearn.feature_extraction.image import extract_patches_2d
 
-SIDE, N_PATCHES = 32, 20_000
+N_PATCHES = 20_000
 
 
-def patches() -> NDArray[np.float32]:
-    """Grey patches of the photographs as rows, in random order."""
+def patches(side: int = 32, *, colour: bool = False) -> NDArray[np.float32]:
+    """Patches of the photographs, so many pixels wide and high, as rows in random order."""
     try:
         photographs = load_sample_images().images
     except ImportError:
         raise ImportError("The sample photographs need Pillow: pip install 'quickmeans[plots]'.") from None
-    images = [image.mean(axis=2, dtype=np.float32) for image in photographs]
-    rows = [extract_patches_2d(image, (SIDE, SIDE), max_patches=N_PATCHES // 2, random_state=0) for image in images]
+    images = [image.astype(np.float32) if colour else image.mean(axis=2, dtype=np.float32) for image in photographs]
+    rows = [extract_patches_2d(image, (side, side), max_patches=N_PATCHES // 2, random_state=0) for image in images]
     X: NDArray[np.float32] = np.concatenate(rows).reshape(N_PATCHES, -1)
     return np.ascontiguousarray(np.random.default_rng(0).permutation(X))
