@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from quickmeans.cluster import QKMeans
 from quickmeans.container import product_tensors
+from quickmeans.report.survey import sample_size
 from quickmeans.threads import resolve_threads
 
 _MACS = 4e9  # of the dense product, per repeat
@@ -34,7 +35,7 @@ class Cost:
 def measure(model: QKMeans, sample: NDArray[Any] | None) -> Cost:
     """Time both on the sample or, without one, on rows scattered about the centroids."""
     centers = model.cluster_centers_.astype(model._frame.dtype)
-    n_rows = int(np.clip(_MACS / centers.size, 256, 4096))
+    n_rows = min(max(256, int(_MACS / centers.size)), sample_size(centers.shape[1], centers.dtype))
     rows = _made_up(centers, n_rows) if sample is None else sample[:n_rows]
     n_threads = resolve_threads(model.n_threads)
     dense_labels = _dense(model, rows)
@@ -64,8 +65,8 @@ def _bytes(model: QKMeans) -> int:
 
 def _made_up(centers: NDArray[Any], n_rows: int) -> NDArray[Any]:
     rng = np.random.default_rng(0)
-    noise = rng.standard_normal((n_rows, centers.shape[1])) * centers.std(axis=0)
-    return np.asarray(centers[rng.integers(len(centers), size=n_rows)] + noise, centers.dtype)
+    noise = rng.standard_normal((n_rows, centers.shape[1]), centers.dtype) * centers.std(axis=0)
+    return np.asarray(centers[rng.integers(len(centers), size=n_rows)] + noise)
 
 
 def _dense(model: QKMeans, rows: NDArray[Any]) -> Callable[[], NDArray[np.intp]]:

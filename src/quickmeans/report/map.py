@@ -25,9 +25,9 @@ def cluster_map(model: QKMeans, found: Survey, shape: Shape | None) -> tuple[str
     plane, shares = _plane(centers - middle)
     at = (centers - middle) @ plane
     rows = np.empty((0, 2)) if found.sample is None else (found.sample[:_MOST_DOTS] - middle) @ plane
-    to_picture, height = _fitted(np.concatenate([at, _typical(rows)]))
-    at, rows = to_picture(at), to_picture(rows)
     shown = found.largest(K, _MOST_CIRCLES)
+    to_picture, height = _fitted(np.concatenate([at[shown], _typical(rows)]))
+    at, rows = to_picture(at), to_picture(rows)
     marks = [f'<path class="cloud" d="{"".join(f"M{x:.1f} {y:.1f}h0" for x, y in _inside(rows, height))}"/>']
     marks += _circles(at, shown, found.sizes, WIDTH * height)
     if shape is not None:

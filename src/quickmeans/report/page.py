@@ -214,7 +214,7 @@ def _result(model: QKMeans) -> dict[str, str]:
     """What the fit has come to."""
     product = model.product_
     lines = {
-        "objective of the fit": f"{model.inertia_:.8g}",
+        "objective of the fit": f"{model.inertia_:,.8g}",
         "iterations": f"{model.n_iter_:,}",
         "centroids": f"{' by '.join(f'{n:,}' for n in model.cluster_centers_.shape)}, {model.cluster_centers_.dtype}",
     }

@@ -53,12 +53,17 @@ def survey(model: QKMeans, rows: Any) -> Survey:
     return Survey(sizes, objective, draw.rows, draw.labels)
 
 
+def sample_size(n_features: int, dtype: np.dtype[Any]) -> int:
+    """How many rows a sample has: a few thousand, unless they are very long."""
+    return max(64, min(_MOST_ROWS, _MOST_BYTES // (n_features * dtype.itemsize)))
+
+
 class _Draw:
     """A sample without replacement: every row gets a random number, and the rows with the smallest are kept."""
 
     def __init__(self, model: QKMeans) -> None:
         dtype, D = model._frame.dtype, model.n_features_in_
-        self.most = max(64, min(_MOST_ROWS, _MOST_BYTES // (D * dtype.itemsize)))
+        self.most = sample_size(D, dtype)
         self.rows, self.labels, self.keys = np.empty((0, D), dtype), np.empty(0, np.int32), np.empty(0)
         self.rng = np.random.default_rng(0)
 
