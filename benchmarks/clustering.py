@@ -23,6 +23,7 @@ from superkmeans import SuperKMeans
 from benchmarks.data import noisy_mixture, rows
 from benchmarks.harness import alternate, keeping, load, machine, save
 from quickmeans import QKMeans
+from quickmeans.experiments.peers import predictor
 
 ITERATIONS = 10
 PINNED = {"sampling_fraction": 1.0, "max_points_per_cluster": 10**6, "early_termination": False}
@@ -46,14 +47,6 @@ def objective(X, centers, labels=None):
     return total
 
 
-def with_centers(centers):
-    """A fitted scikit-learn model with these centres."""
-    model = KMeans(len(centers), init=centers, n_init=1, max_iter=1)
-    model.fit(centers)
-    model.cluster_centers_ = np.ascontiguousarray(centers)
-    return model
-
-
 def predict():
     """Assignment of all rows to the centroids of a QKMeans model."""
     records = []
@@ -65,7 +58,7 @@ def predict():
                 K, max_iter=ITERATIONS, random_state=0, compression=SPARSE[name, K]
             ).fit(X)
         centers = models["QKMeans"].cluster_centers_
-        sklearn_model, peer = with_centers(centers), SuperKMeans(K, X.shape[1])
+        sklearn_model, peer = predictor(centers), SuperKMeans(K, X.shape[1])
         calls = {
             "sklearn": lambda m=sklearn_model, X=X: m.predict(X),
             "SuperKMeans": lambda p=peer, X=X, c=centers: p.assign(X, c),
@@ -74,7 +67,7 @@ def predict():
         seconds = alternate(calls, rounds=12, most=25)
         faster = min(seconds["sklearn"], seconds["SuperKMeans"])
         for key, model in models.items():
-            labels, exact = model.predict(X), with_centers(model.cluster_centers_).predict(X)
+            labels, exact = model.predict(X), predictor(model.cluster_centers_).predict(X)
             records.append({
                 "data": name, "K": K, "D": X.shape[1], "N": len(X), "method": key, "seconds": seconds[key],
                 "sklearn": seconds["sklearn"], "SuperKMeans": seconds["SuperKMeans"],

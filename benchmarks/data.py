@@ -1,6 +1,5 @@
 """The data of the benchmarks: files in the directory that QUICKMEANS_DATA names, Blobs, and sample photographs."""
 
-import gzip
 import os
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
+from quickmeans.experiments import data
 from quickmeans.report.patches import patches
 
 
@@ -22,17 +22,9 @@ def directory() -> Path:
     return path
 
 
-def idx(path: Path) -> np.ndarray:
-    """The bytes of a gzipped IDX file, in its shape."""
-    with gzip.open(path) as file:
-        content = file.read()
-    shape = np.frombuffer(content, ">i4", content[3], offset=4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(shape)
-
-
 def images(name: str) -> np.ndarray:
     """The training images of MNIST or Fashion-MNIST as rows."""
-    return idx(directory() / name / "train-images-idx3-ubyte.gz").reshape(-1, 784).astype(np.float32)
+    return data.images(directory() / name).X
 
 
 def blobs() -> np.ndarray:
@@ -68,12 +60,9 @@ def centroids(X: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, float]:
 def split(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Training rows, test rows, and their labels where there are any."""
     if name == "blobs":
-        X, y = make_blobs(30000, 2000, centers=1000, cluster_std=12, random_state=0)
-        return X[:29000].astype(np.float32), X[29000:].astype(np.float32), y[:29000], y[29000:]
+        return data.blobs()
     if name == "words":
         X = rows("words")
         chosen = np.random.default_rng(0).permutation(len(X))
         return X[chosen[2000:]], X[chosen[:2000]], None, None
-    parts = ("train-images-idx3", "t10k-images-idx3", "train-labels-idx1", "t10k-labels-idx1")
-    files = [idx(directory() / name / f"{part}-ubyte.gz") for part in parts]
-    return (*(images.reshape(len(images), -1).astype(np.float32) for images in files[:2]), *files[2:])
+    return data.images(directory() / name)

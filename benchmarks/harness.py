@@ -1,66 +1,15 @@
 """Timing side by side: every candidate in every round, best of the rounds, ratios of one run."""
 
 import json
-import os
-import platform
-import random
-import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from quickmeans.experiments.timing import alternate, machine
+
+__all__ = ["alternate", "keeping", "load", "machine", "save"]
+
 RESULTS = Path(__file__).parent / "results"
-
-
-def alternate(
-    candidates: dict[str, Callable[[], Any]], *, rounds: int = 7, least: float = 2e-3, most: float = 20.0
-) -> dict[str, float]:
-    """Best seconds per call of each candidate.
-
-    The candidates take turns, in another order in every round: a slow moment of the machine hits all alike, and none
-    always comes right after a library whose threads still spin. Quick ones are repeated to last `least` seconds; no
-    round begins after `most` seconds.
-    """
-    best = {name: _seconds(call, 1) for name, call in candidates.items()}
-    repeats = {name: max(1, int(least / max(seconds, 1e-9))) for name, seconds in best.items()}
-    start, names = time.perf_counter(), list(candidates)
-    shuffle = random.Random(0).shuffle
-    for _ in range(rounds):
-        if sum(best[name] * repeats[name] for name in names) + time.perf_counter() - start > most:
-            break
-        shuffle(names)
-        for name in names:
-            best[name] = min(best[name], _seconds(candidates[name], repeats[name]))
-    return best
-
-
-def _seconds(call: Callable[[], Any], repeats: int) -> float:
-    start = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    return (time.perf_counter() - start) / repeats
-
-
-def machine(*packages: str) -> dict[str, Any]:
-    """What the numbers were measured on."""
-    cpu = platform.processor()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
-    versions = {}
-    for package in ("quickmeans", "numpy", "scipy", *packages):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = None
-    return {
-        "cpu": cpu,
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "python": platform.python_version(),
-        "versions": versions,
-    }
 
 
 def keeping(calls: dict[str, Callable[[], Any]]) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:

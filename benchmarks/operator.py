@@ -17,10 +17,12 @@ import scipy.sparse as sp
 import superkmeans
 from rich.console import Console
 from rich.table import Table
-from sklearn.cluster import KMeans
 
 from benchmarks.harness import alternate, machine, save
 from quickmeans import SparseProduct, _native
+from quickmeans.experiments.figure1 import regular_factor
+from quickmeans.experiments.operators import scipy_chain
+from quickmeans.experiments.peers import predictor
 
 console = Console(width=None if sys.stdout.isatty() else 180)
 SPARSITY_LEVELS = (2, 3, 5, 10)
@@ -29,13 +31,6 @@ SINGLE_VECTORS = [(512, 256), (362, 362), (256, 512), (2048, 64), (16384, 8), (1
                   (512, 2000), (2000, 512), (4096, 768), (65536, 128)]  # fmt: skip
 # Floors to reach: times faster than scikit-learn, and time over that of X.sum().
 FLOORS = {0: (5, 0.8), 1: (6.5, 1.7), 2: (4.3, None), 3: (16, None), 4: (12, None)}
-
-
-def regular_factor(n, k, rng):
-    """An n x n matrix with k non-zeros in every row and column (but for chance collisions): k random permutations."""
-    columns = np.concatenate([rng.permutation(n) for _ in range(k)])
-    values = rng.standard_normal(n * k).astype(np.float32) / k**0.5
-    return sp.csr_array((values, (np.tile(np.arange(n), k), columns)), shape=(n, n))
 
 
 def projected_factor(shape, k, rng):
@@ -54,10 +49,6 @@ def projected_chain(K, D, k, rng):
     shapes = [(A, A)] * max(int(np.log2(A)) - 1, 0)
     shapes = [(K, A), *shapes] if K > D else [*shapes, (A, D)]
     return [projected_factor(shape, k, rng) for shape in shapes]
-
-
-def scipy_chain(factors, M):
-    return functools.reduce(lambda Y, S: S @ Y, reversed(factors), M)
 
 
 def figure_1(sizes, counts):
@@ -87,15 +78,6 @@ def apply_to(M, U, chains):
         error = max(error, float(np.abs(V @ M - expected).max() / np.abs(expected).max()))
     seconds = alternate(calls, rounds=9 if M.ndim == 1 or M.shape[1] <= 100 else 3)
     return {"milliseconds": {name: 1e3 * s for name, s in seconds.items()}, "error": error}
-
-
-def predictor(U):
-    """scikit-learn's KMeans with given centres."""
-    model = KMeans(len(U), init=U, n_init=1, max_iter=1)
-    model.cluster_centers_ = U
-    model.n_features_in_ = U.shape[1]
-    model._n_threads = machine()["cores"]
-    return model
 
 
 def gemm_argmin(X, U, half_norms):

@@ -20,6 +20,9 @@ COMMANDS = {
     "Use a model": {
         "report": ("report", "Show a model on one HTML page: centroids, clusters, factors, time and size."),
     },
+    "The paper": {
+        "reproduce": ("reproduce", "Measure the tables and figures of the paper on QuicK-means."),
+    },
 }
 HOMES = {name: module for section in COMMANDS.values() for name, (module, _) in section.items()}
 

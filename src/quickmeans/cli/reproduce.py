@@ -1,0 +1,85 @@
+"""``quickmeans reproduce``: the tables and figures of the paper, measured here."""
+
+import json
+from pathlib import Path
+
+import click
+
+from quickmeans.cli.command import Command
+from quickmeans.cli.screen import console, facts
+from quickmeans.experiments import EXPERIMENTS
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "reproduce --quick",
+        "reproduce --list",
+        "reproduce figure2 table4 --data ~/data",
+        "reproduce --output results --page docs/reproduction.md",
+    ],
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice(list(EXPERIMENTS)))
+@click.option("--quick", is_flag=True, help="Fewer seeds, rows and clusters: minutes, and numbers of less weight.")
+@click.option("--data", metavar="DIR", help="Where mnist/ and fashion-mnist/ are; else QUICKMEANS_DATA says it.")
+@click.option("-o", "--output", metavar="DIR", help="Where results go.  [default: reproduction, or reproduction-quick]")
+@click.option("--page", metavar="FILE", help="Write the page of all results there too, with its figures beside it.")
+@click.option("--force", is_flag=True, help="Measure again what is in the output directory already.")
+@click.option("--list", "list_names", is_flag=True, help="Say what there is, and do nothing.")
+def reproduce(
+    names: tuple[str, ...],
+    quick: bool,
+    data: str | None,
+    output: str | None,
+    page: str | None,
+    force: bool,
+    list_names: bool,
+) -> None:
+    """Measure the tables and figures of the paper on QuicK-means: all, or those of the given NAMEs.
+
+    Each writes its numbers (CSV, case by case, so that a run that was cut off goes on where it was), its figure (PNG
+    and SVG), and a line for every number that the paper states, theirs beside ours; README.md has all of it.
+    """
+    screen = console()
+    if list_names:
+        screen.print(facts(EXPERIMENTS.items()))
+        return
+    from quickmeans.experiments import experiment
+    from quickmeans.experiments.data import IMAGES, directory, missing
+    from quickmeans.experiments.frame import Run, perform
+    from quickmeans.experiments.page import write_page
+
+    _need_matplotlib()
+    folder = Path(output or ("reproduction-quick" if quick else "reproduction"))
+    run = Run(folder, directory(data), quick, force, screen)
+    _claim(folder, quick)
+    for name in IMAGES:
+        if (lack := missing(name, run.data)) is not None:
+            screen.print(f"Left out: {lack}")
+    if run.images() == ["digits"]:
+        screen.print("scikit-learn's digits take the place of the images.")
+    for name in names or EXPERIMENTS:
+        perform(name, experiment(name), run)
+        write_page(folder / "README.md", run)
+    if page is not None:
+        write_page(Path(page), run)
+    screen.print(f"All results are in {folder / 'README.md'}")
+
+
+def _need_matplotlib() -> None:
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("The figures are drawn by matplotlib: pip install 'quickmeans[plots]'.") from None
+    matplotlib.use("Agg")
+
+
+def _claim(folder: Path, quick: bool) -> None:
+    """Make the directory; refuse one whose results are of another size."""
+    folder.mkdir(parents=True, exist_ok=True)
+    note = folder / "run.json"
+    if note.exists() and json.loads(note.read_text())["quick"] != quick:
+        raise click.ClickException(
+            f"{folder} holds results {'without' if quick else 'with'} --quick; give another --output or remove it."
+        )
+    note.write_text(json.dumps({"quick": quick}))

@@ -1,0 +1,25 @@
+"""The experiments of the paper on QuicK-means: one file per table or figure, numbered as in its LaTeX source."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quickmeans.experiments.frame import Experiment
+
+# name of the module -> what it is
+EXPERIMENTS = {
+    "figure1": "time of dense and fast D x D operators on 100 vectors",
+    "table2": "the data sets",
+    "figure2": "objective over the iterations and centroids, K = 30",
+    "figure3": "time of assignment on Blobs, with the numbers of parameters",
+    "figure4": "time of the nearest-neighbour search on Blobs",
+    "table3": "accuracy on Blobs: nearest neighbours, SVM on Nyström features",
+    "table4": "accuracy on MNIST and Fashion-MNIST: the same",
+    "figure5": "error and time of the Nyström approximation",
+}
+
+
+def experiment(name: str) -> "Experiment":
+    """The experiment of that name."""
+    found: Experiment = import_module(f"quickmeans.experiments.{name}").EXPERIMENT
+    return found

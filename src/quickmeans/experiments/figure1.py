@@ -1,0 +1,77 @@
+"""Figure 1: the time of applying dense and fast D x D operators to 100 vectors."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from quickmeans import SparseProduct
+from quickmeans.experiments.frame import Experiment, Line, Run, line
+from quickmeans.experiments.operators import scipy_chain
+from quickmeans.experiments.plots import panels, spread_lines
+from quickmeans.experiments.results import Results, Row
+from quickmeans.experiments.timing import alternate
+
+LEVELS = (2, 3, 5, 10)
+VECTORS = 100
+DENSE, FAST, SCIPY = "dense (NumPy)", "sparsity {}", "sparsity {} (SciPy)"
+METHODS = [DENSE, *(name.format(k) for name in (FAST, SCIPY) for k in LEVELS)]
+
+
+def cases(run: Run) -> list[Row]:
+    """Powers of two."""
+    return [{"D": 2**i} for i in range(6, 11 if run.quick else 14)]
+
+
+def measure(run: Run, D: int) -> Iterator[Row]:
+    """Milliseconds per application, for operators of log2(D) factors."""
+    for seed in run.seeds:
+        rng = np.random.default_rng(seed)
+        U, M = rng.standard_normal((D, D), np.float32), rng.standard_normal((D, VECTORS), np.float32)
+        calls: dict[str, Callable[[], Any]] = {DENSE: partial(np.matmul, U, M)}
+        for k in LEVELS:
+            factors = [regular_factor(D, k, rng) for _ in range(int(np.log2(D)))]
+            calls[FAST.format(k)] = partial(SparseProduct(factors).__matmul__, M)
+            calls[SCIPY.format(k)] = partial(scipy_chain, factors, M)
+        for method, seconds in alternate(calls, rounds=6, most=5).items():
+            yield {"method": method, "seed": seed, "milliseconds": 1e3 * seconds}
+
+
+def regular_factor(n: int, k: int, rng: np.random.Generator) -> Any:
+    """An n x n matrix with k non-zeros in every row and column (but for chance collisions): k random permutations."""
+    columns = np.concatenate([rng.permutation(n) for _ in range(k)])
+    values = rng.standard_normal(n * k).astype(np.float32) / k**0.5
+    return sp.csr_array((values, (np.tile(np.arange(n), k), columns)), shape=(n, n))
+
+
+def compare(results: Results) -> list[Line]:
+    """The size from which on the fast operator wins, and by how much at the largest."""
+    lines, sizes = [], results.values("D")
+    for method in (name.format(k) for k in LEVELS for name in (FAST, SCIPY)):
+        gains = {D: results.ratio("milliseconds", DENSE, method, D=D) for D in sizes}
+        lost = max((D for D, gain in gains.items() if gain and gain < 1), default=0)
+        first = next((str(D) for D in sizes if lost < D), f"above {sizes[-1]}")
+        lines += line(f"{method}: D from which on it is faster than dense", "about 1000", first)
+        lines += line(f"{method}: times faster at D = {sizes[-1]}", "-", gains[sizes[-1]])
+    return lines
+
+
+def draw(run: Run, results: Results) -> Any:
+    """Time against D."""
+    figure, axes = panels(1, 1, title=EXPERIMENT.title)
+    spread_lines(axes[0][0], results, "D", "milliseconds", METHODS)
+    axes[0][0].set(xscale="log", yscale="log")
+    axes[0][0].legend(fontsize=7)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    title="Figure 1: time of dense and fast D x D operators on 100 vectors",
+    about="",
+    cases=cases,
+    measure=measure,
+    compare=compare,
+    draw=draw,
+)

@@ -1,0 +1,117 @@
+"""Figure 2: the objective over the iterations, and the centroids as images; K = 30."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from quickmeans.experiments.frame import Experiment, Line, Run, line
+from quickmeans.experiments.models import EQUAL_SIZE, OURS, kmeans, n_numbers, qkmeans
+from quickmeans.experiments.plots import panels
+from quickmeans.experiments.results import Results, Row, Spread
+
+K = 30
+FLAT, HIERARCHICAL = "QK-means, sparsity {}", "hierarchical QK-means, sparsity {}"
+LEVELS = {FLAT: (2, 3, 5), HIERARCHICAL: (2, 5)}
+METHODS = [*(kind.format(k) for kind, levels in LEVELS.items() for k in levels), EQUAL_SIZE, OURS]
+QUICK = [FLAT.format(2), FLAT.format(5), HIERARCHICAL.format(5), EQUAL_SIZE, OURS]
+SHOWN = ["K-means", FLAT.format(5), HIERARCHICAL.format(5), EQUAL_SIZE]  # as images
+# Where the paper's curves for MNIST end, read off its figure: (method, objective over that of k-means)
+ENDS = {FLAT.format(5): 1.027, FLAT.format(2): 1.08}
+
+
+def cases(run: Run) -> list[Row]:
+    """One per data set."""
+    return [{"data": name, "K": K} for name in run.images()]
+
+
+def measure(run: Run, data: str, K: int) -> Iterator[Row]:
+    """The objective after every iteration."""
+    for seed in run.seeds:
+        plain = kmeans(run, data, K, seed)
+        yield from _curve("K-means", seed, plain.centers.size, plain.history)
+        for method in QUICK if run.quick else METHODS:
+            model = qkmeans(run, data, K, seed, method)
+            yield from _curve(method, seed, n_numbers(model), model.objective_history_[1::2])
+
+
+def _curve(method: str, seed: int, numbers: int, history: Any) -> Iterator[Row]:
+    for i, value in enumerate(history):
+        yield {"method": method, "seed": seed, "numbers": numbers, "iteration": i + 1, "objective": float(value)}
+
+
+def final(results: Results, data: str, method: str) -> Spread | None:
+    """The last objective over that of k-means from the same start."""
+    ratios = []
+    for seed in results.values("seed", data=data, method=method):
+        ends = [results.select(data=data, method=m, seed=seed)[-1]["objective"] for m in (method, "K-means")]
+        ratios.append(ends[0] / ends[1])
+    return Spread(float(np.mean(ratios)), float(np.std(ratios))) if ratios else None
+
+
+def rises(results: Results, data: str, kind: str) -> str:
+    """How many runs have an iteration that raises the objective, and by how much at the most."""
+    count, total, worst = 0, 0, 0.0
+    for method in (kind.format(level) for level in LEVELS[kind]):
+        for seed in results.values("seed", data=data, method=method):
+            curve = np.array([row["objective"] for row in results.select(data=data, method=method, seed=seed)])
+            rise = float((curve[1:] / curve[:-1] - 1).max(initial=0))
+            count, total, worst = count + (rise > 1e-6), total + 1, max(worst, rise)
+    return f"{count} of {total} runs" + (f", by {100 * worst:.2g} % at the most" if count else "")
+
+
+def compare(results: Results) -> list[Line]:
+    """Where the curves end, and whether they fall."""
+    lines = []
+    for data in results.values("data"):
+        for method in METHODS:
+            paper: object = ENDS.get(method, "slightly above 1") if data == "mnist" else "slightly above 1"
+            if method in (EQUAL_SIZE, OURS):
+                paper = "-"
+            numbers = results.spread("numbers", data=data, method=method)
+            size = f"{numbers.mean:.0f}" if numbers else ""
+            ratio = final(results, data, method)
+            lines += line(f"{data}, {method} ({size} numbers): last objective over that of K-means", paper,
+                          ratio and f"{ratio.mean:.4f} ± {ratio.deviation:.4f}")  # fmt: skip
+        lines += line(f"{data}, QK-means: runs in which the objective rises", "none", rises(results, data, FLAT))
+        bump = "a small bump" if data == "fashion-mnist" else "-"
+        lines += line(f"{data}, hierarchical: runs in which the objective rises", bump,
+                      rises(results, data, HIERARCHICAL))  # fmt: skip
+    return lines
+
+
+def draw(run: Run, results: Results) -> Any:
+    """Curves above, centroids below."""
+    names = results.values("data")
+    figure, axes = panels(1 + len(SHOWN), len(names), title=EXPERIMENT.title)
+    for column, data in enumerate(names):
+        axis = axes[0][column]
+        for method in ["K-means", *METHODS]:
+            steps = results.values("iteration", data=data, method=method)
+            spreads = [results.spread("objective", data=data, method=method, iteration=i) for i in steps]
+            axis.plot(steps, [s.mean for s in spreads if s], label=method, lw=2.5 if method == OURS else 1.2,
+                      ls="--" if method.startswith("hier") else "-")  # fmt: skip
+        axis.set(title=data, xlabel="iteration", ylabel="objective", xlim=(1, None))
+        for row, method in enumerate(SHOWN, 1):
+            axes[row][column].imshow(_mosaic(run, data, method), cmap="gray_r")
+            axes[row][column].set(title=f"{method}", xticks=[], yticks=[])
+    axes[0][0].legend(fontsize=7)
+    return figure
+
+
+def _mosaic(run: Run, data: str, method: str) -> Any:
+    """The centroids of the first seed, ten a row."""
+    plain = method == "K-means"
+    centers = kmeans(run, data, K, 0).centers if plain else qkmeans(run, data, K, 0, method).cluster_centers_
+    side = int(centers.shape[1] ** 0.5)
+    return centers.reshape(-1, 10, side, side).transpose(0, 2, 1, 3).reshape(-1, 10 * side)
+
+
+EXPERIMENT = Experiment(
+    title="Figure 2: objective over the iterations and centroids, K = 30",
+    about="",
+    cases=cases,
+    measure=measure,
+    compare=compare,
+    draw=draw,
+)

@@ -1,0 +1,85 @@
+"""Figure 3: the time of assigning all rows of Blobs to the centroids, and how many numbers the centroids take."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quickmeans.experiments.frame import Experiment, Line, Run, line
+from quickmeans.experiments.models import OURS, kmeans, n_numbers, qkmeans
+from quickmeans.experiments.operators import csr_factors, nearest, scipy_chain
+from quickmeans.experiments.peers import predictor
+from quickmeans.experiments.plots import panels, spread_bars
+from quickmeans.experiments.results import Results, Row
+from quickmeans.experiments.timing import alternate
+
+LEVELS = (2, 5)
+DENSE, DENSE_NUMPY, FAST, FAST_SCIPY = (
+    "K-means (scikit-learn)",
+    "K-means (NumPy)",
+    "QK-means, sparsity {}",
+    "QK-means, sparsity {} (SciPy)",
+)
+METHODS = [DENSE, DENSE_NUMPY, *(name.format(k) for k in LEVELS for name in (FAST_SCIPY, FAST)), OURS]
+
+
+def measure(run: Run, data: str, K: int) -> Iterator[Row]:
+    """Milliseconds of one assignment of all rows, every model taking its turn."""
+    for seed in run.seeds:
+        calls, numbers = _assignments(run, data, K, seed)
+        seconds = alternate(calls, rounds=3, most=6)
+        for method in METHODS:
+            yield {"method": method, "seed": seed, "numbers": numbers[method], "milliseconds": 1e3 * seconds[method]}
+
+
+def _assignments(run: Run, data: str, K: int, seed: int) -> tuple[dict[str, Callable[[], Any]], dict[str, int]]:
+    X, U = run.split(data).X, kmeans(run, data, K, seed).centers
+    calls: dict[str, Callable[[], Any]] = {
+        DENSE: partial(predictor(U).predict, X),
+        DENSE_NUMPY: lambda: nearest(U @ X.T, U),
+    }
+    numbers = {DENSE: U.size, DENSE_NUMPY: U.size}
+    for k in LEVELS:
+        model = qkmeans(run, data, K, seed, FAST.format(k))
+        calls[FAST.format(k)] = partial(model.predict, X)
+        calls[FAST_SCIPY.format(k)] = partial(_by_scipy, csr_factors(model), model.cluster_centers_, X)
+        numbers[FAST.format(k)] = numbers[FAST_SCIPY.format(k)] = n_numbers(model)
+    ours = qkmeans(run, data, K, seed, OURS)
+    calls[OURS], numbers[OURS] = partial(ours.predict, X), n_numbers(ours)
+    return calls, numbers
+
+
+def _by_scipy(factors: list[Any], centers: NDArray[Any], X: NDArray[Any]) -> NDArray[np.int64]:
+    return nearest(scipy_chain(factors, X.T), centers)
+
+
+def compare(results: Results) -> list[Line]:
+    """How many times faster than k-means, in the same kind of implementation."""
+    lines = []
+    for K in results.values("K"):
+        paper = "faster" if K >= 256 else "not faster"
+        for fast, dense in ((FAST_SCIPY, DENSE_NUMPY), (FAST, DENSE)):
+            method = fast.format(5)
+            gain = results.ratio("milliseconds", dense, method, K=K)
+            lines += line(f"K = {K}, {method}: times faster than {dense}", paper, gain)
+    return lines
+
+
+def draw(run: Run, results: Results) -> Any:
+    """Bars with the numbers of parameters above them."""
+    figure, axes = panels(1, 1, title=EXPERIMENT.title)
+    figure.set_size_inches(9, 5)
+    spread_bars(axes[0][0], results, "milliseconds", METHODS, results.values("K"), numbers="numbers")
+    return figure
+
+
+EXPERIMENT = Experiment(
+    title="Figure 3: time of assignment on Blobs, with the numbers of parameters",
+    about="",
+    cases=Run.blob_cases,
+    measure=measure,
+    compare=compare,
+    draw=draw,
+)

@@ -1,0 +1,121 @@
+"""The models that the experiments share: fitted once for every data set, K and seed, and kept in files.
+
+All start from the same rows and stop by the paper's rule: when the objective falls by less than a millionth, or after
+10 iterations on Blobs and 20 elsewhere.
+"""
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
+
+import quickmeans
+from quickmeans import QKMeans
+from quickmeans.experiments.frame import Run
+
+TOLERANCE = 1e-6
+PAPER, EQUAL_SIZE, OURS = "QK-means, sparsity 5", "als, as many numbers as sparsity 5", "QKMeans, default"
+_SOLVERS = {"QK-means": "palm4msa", "hierarchical QK-means": "hierarchical"}
+
+
+class Means(NamedTuple):
+    """Plain k-means."""
+
+    centers: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    history: NDArray[np.float64]
+
+
+class Settled:
+    """A callback that stops when the objective falls by less than the tolerance."""
+
+    def __init__(self) -> None:
+        self.last = np.inf
+
+    def __call__(self, iteration: int, objective: float) -> bool:
+        """Whether to stop."""
+        done = abs(self.last - objective) <= TOLERANCE * objective
+        self.last = objective
+        return done
+
+
+def n_iterations(data: str) -> int:
+    """At the most."""
+    return 10 if data == "blobs" else 20
+
+
+def start(X: NDArray[Any], K: int, seed: int) -> NDArray[Any]:
+    """Rows drawn at random."""
+    return X[np.random.default_rng(seed).choice(len(X), K, replace=False)]
+
+
+def kmeans(run: Run, data: str, K: int, seed: int) -> Means:
+    """Plain k-means from the same rows."""
+    path = _path(run, data, K, "K-means", seed).with_suffix(".npz")
+    if not path.exists():
+        X = run.split(data).X
+        np.savez(path, **lloyd(X, start(X, K, seed), n_iterations(data))._asdict())
+    with np.load(path) as file:
+        return Means(file["centers"], file["labels"], file["history"])
+
+
+def lloyd(X: NDArray[Any], centers: NDArray[Any], max_iter: int) -> Means:
+    """Lloyd's algorithm with scikit-learn's distances; the history has the objective after every iteration."""
+    scatter, history = float(np.vdot(X, X.astype(np.float64))), []
+    settled = Settled()
+    for i in range(max_iter):
+        labels = pairwise_distances_argmin(X, centers)
+        members = sp.csr_array((np.ones(len(X), X.dtype), (labels, np.arange(len(X)))), shape=(len(centers), len(X)))
+        sizes = np.bincount(labels, minlength=len(centers))
+        means = (members @ X.astype(np.float64)) / np.maximum(sizes, 1)[:, None]
+        centers = np.where(sizes[:, None] > 0, means, centers).astype(X.dtype)
+        history.append(scatter - float(sizes @ (means**2).sum(axis=1)))
+        if settled(i, history[-1]):
+            break
+    return Means(centers, pairwise_distances_argmin(X, centers), np.array(history))
+
+
+def qkmeans(run: Run, data: str, K: int, seed: int, method: str) -> QKMeans:
+    """QKMeans by the paper's solvers ("QK-means, sparsity 5", "hierarchical QK-means, sparsity 5") or ours."""
+    path = _path(run, data, K, method, seed).with_suffix(".safetensors")
+    if not path.exists():
+        X = run.split(data).X
+        model = QKMeans(K, init=start(X, K, seed), max_iter=n_iterations(data), tol=0, callback=Settled(),
+                        random_state=seed, **_options(run, data, K, seed, method))  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ConvergenceWarning
+            )  # empty clusters of very sparse models are shown as found
+            model.fit(X).save(path, labels=True)
+    model = quickmeans.load(path)
+    assert isinstance(model, QKMeans)
+    return model
+
+
+def _options(run: Run, data: str, K: int, seed: int, method: str) -> dict[str, Any]:
+    if method == OURS:
+        return {}
+    if method == EQUAL_SIZE:
+        paper = qkmeans(run, data, K, seed, PAPER)
+        return {"shortlist": 0, "compression": paper.cluster_centers_.size / n_numbers(paper)}
+    solver, level = method.split(", sparsity ")
+    return {"solver": _SOLVERS[solver], "sparsity_level": int(level), "shortlist": 0}
+
+
+def n_numbers(model: QKMeans) -> int:
+    """How many numbers the centroids take."""
+    if model.shortlist == 0 and model.product_ is not None:
+        return int(model.product_.nnz)
+    return int(model.cluster_centers_.size)
+
+
+def _path(run: Run, data: str, K: int, method: str, seed: int) -> Path:
+    folder = run.directory / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{data}-{K}-{re.sub('[^a-z0-9]+', '-', method.lower())}-{seed}"

@@ -1,0 +1,50 @@
+"""Panels, lines and bars of the figures."""
+
+from typing import Any
+
+from quickmeans.experiments.results import Results
+
+
+def panels(rows: int, columns: int, *, title: str) -> tuple[Any, Any]:
+    """A figure and its axes, as rows of axes."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(
+        rows, columns, figsize=(max(6.4, 5.2 * columns), 3.6 * rows), layout="constrained", squeeze=False
+    )
+    figure.suptitle(title)
+    return figure, axes
+
+
+def spread_lines(axis: Any, results: Results, x: str, y: str, methods: list[str], **where: Any) -> None:
+    """One line per method, with the deviation over the seeds as bars."""
+    for method in methods:
+        points = [(value, results.spread(y, method=method, **where, **{x: value}))
+                  for value in results.values(x, method=method, **where)]  # fmt: skip
+        found = [(value, spread) for value, spread in points if spread]
+        if found:
+            means, deviations = ([getattr(spread, name) for _, spread in found] for name in ("mean", "deviation"))
+            axis.errorbar([value for value, _ in found], means, deviations, fmt="o-", ms=3, capsize=3, label=method)
+    axis.set(xlabel=x, ylabel=y)
+    axis.grid(alpha=0.3)
+
+
+def spread_bars(axis: Any, results: Results, y: str, methods: list[str], sizes: list[Any], *, numbers: str) -> None:
+    """Groups of bars, one group per K and one bar per method; `numbers` names the column written above each bar."""
+    width = 0.8 / len(methods)
+    for i, method in enumerate(methods):
+        for j, K in enumerate(sizes):
+            spread = results.spread(y, method=method, K=K)
+            if spread is None:
+                continue
+            place = j + (i - (len(methods) - 1) / 2) * width
+            axis.bar(
+                place, spread.mean, 0.95 * width, yerr=spread.deviation, color=f"C{i}", label=None if j else method
+            )
+            count = results.spread(numbers, method=method, K=K)
+            if count:
+                axis.text(place, spread.mean + spread.deviation, f" {count.mean:.0f}", rotation=90, ha="center",
+                          va="bottom", fontsize=7)  # fmt: skip
+    axis.set(xticks=range(len(sizes)), xticklabels=[f"K = {K}" for K in sizes], ylabel=y)
+    axis.margins(y=0.2)
+    axis.legend(fontsize=7)

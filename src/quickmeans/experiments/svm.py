@@ -1,0 +1,70 @@
+r"""The linear support vector machine of the tables, for many classes at once.
+
+One machine per class against the rest, as scikit-learn's ``LinearSVC`` has it, the intercept among the weights;
+:math:`y_{ic}` is 1 for the class of the row and else -1:
+
+.. math:: \min_W \; \tfrac12 \|W\|^2 + C \sum_{i, c} \max(0, 1 - y_{ic} \langle w_c, f_i\rangle)^2
+
+The curvature of every column of W is at most :math:`H = I + 2 C F' F`, the same for all classes, so steps by
+:math:`H^{-1}`, with momentum, reach the optimum of all classes together in some dozens of matrix products. LinearSVC
+solves one class after the other, and takes half an hour for the thousand classes of Blobs.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+_C = 1.0  # as LinearSVC by default
+_BLOCK = 4096  # rows
+
+
+class LinearSVM:
+    """One squared hinge per class; `tol` is on the steps of the weights, relative to them."""
+
+    def __init__(self, max_iter: int = 100, tol: float = 1e-3) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, F: NDArray[Any], y: NDArray[Any]) -> "LinearSVM":
+        """Learn the weights `coef_`, of shape (features + 1, classes)."""
+        self.classes_, classes = np.unique(y, return_inverse=True)
+        F = _with_ones(F)
+        bound = cho_factor(np.eye(F.shape[1]) + 2 * _C * (F.T @ F).astype(np.float64))
+        W = ahead = np.zeros((F.shape[1], len(self.classes_)))
+        momentum = 1.0
+        for _ in range(self.max_iter):
+            new = ahead - cho_solve(bound, _gradient(F, classes, ahead))
+            step = new - W
+            if np.vdot(ahead - new, step) > 0:  # the momentum points uphill: without it from here
+                momentum = 1.0
+            grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            W, ahead, momentum = new, new + (momentum - 1) / grown * step, grown
+            if np.linalg.norm(step) <= self.tol * np.linalg.norm(W):
+                break
+        self.coef_ = W
+        return self
+
+    def score(self, F: NDArray[Any], y: NDArray[Any]) -> float:
+        """The share of rows whose class has the largest score."""
+        scores = _with_ones(F) @ self.coef_
+        return float((self.classes_[scores.argmax(axis=1)] == y).mean())
+
+
+def _with_ones(F: NDArray[Any]) -> NDArray[Any]:
+    return np.hstack([F, np.ones((len(F), 1), F.dtype)])
+
+
+def _gradient(F: NDArray[Any], classes: NDArray[np.int64], W: NDArray[np.float64]) -> NDArray[np.float64]:
+    """W + 2 C F' (...), by blocks of rows."""
+    total, weights = W.copy(), W.astype(F.dtype)
+    for begin in range(0, len(F), _BLOCK):
+        rows, own = F[begin : begin + _BLOCK], classes[begin : begin + _BLOCK]
+        pull = rows @ weights
+        mine = np.arange(len(rows)), own
+        positive = np.minimum(pull[mine] - 1, 0)
+        np.maximum(pull + 1, 0, out=pull)
+        pull[mine] = positive
+        total += 2 * _C * (rows.T @ pull)
+    return total

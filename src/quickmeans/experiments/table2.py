@@ -1,0 +1,42 @@
+"""Table 2: the data sets."""
+
+from collections.abc import Iterator
+
+from quickmeans.experiments.frame import Experiment, Line, Run, line
+from quickmeans.experiments.results import Results, Row
+
+COLUMNS = ("dimension", "classes", "training rows", "test rows")
+PAPER = {
+    "mnist": (784, 10, 60000, 10000),
+    "fashion-mnist": (784, 10, 60000, 10000),
+    "blobs": (2000, 1000, 29000, 1000),
+}
+
+
+def cases(run: Run) -> list[Row]:
+    """One per data set."""
+    return [{"data": name} for name in (*run.images(), "blobs")]
+
+
+def measure(run: Run, data: str) -> Iterator[Row]:
+    """What was loaded."""
+    X, test, y, _ = run.split(data)
+    yield dict(zip(COLUMNS, (X.shape[1], len(set(y.tolist())), len(X), len(test)), strict=True))
+
+
+def compare(results: Results) -> list[Line]:
+    """The paper's numbers beside what was loaded."""
+    lines = []
+    for row in results.rows:
+        for column, paper in zip(COLUMNS, PAPER.get(row["data"], ("-",) * 4), strict=True):
+            lines += line(f"{row['data']}, {column}", paper, str(row[column]))
+    return lines
+
+
+EXPERIMENT = Experiment(
+    title="Table 2: the data sets",
+    about="Blobs are drawn by scikit-learn's `make_blobs` (deviation 12, seed 0), its other parameters left alone.",
+    cases=cases,
+    measure=measure,
+    compare=compare,
+)

@@ -1,0 +1,38 @@
+"""Table 3: accuracy on Blobs."""
+
+from typing import Any
+
+from quickmeans.experiments.classification import EXACT, against, draw, measure
+from quickmeans.experiments.frame import Experiment, Line, Run
+from quickmeans.experiments.results import Results, Row
+
+_ROWS: dict[str, dict[Any, Any]] = {
+    "1NN Brute force search": {EXACT: "N/A"},
+    "1NN KD Tree": {EXACT: "N/A"},
+    "1NN Ball Tree": {EXACT: "N/A"},
+    "1NN K-means": {128: 0.96, 256: 0.97, 512: 0.99},
+    "1NN QK-means": {128: 0.74, 256: 0.66, 512: 0.66},
+    "Nyström K-means + SVM": {128: 0.98, 256: 1.0, 512: 1.0},
+    "Nyström QK-means + SVM": {128: 0.95, 256: 1.0, 512: 1.0},
+}
+PAPER = {("blobs", method, K): value for method, row in _ROWS.items() for K, value in row.items()}
+
+
+def cases(run: Run) -> list[Row]:
+    """Every number of clusters, and the exact search."""
+    return [{"data": "blobs", "K": EXACT}, *run.blob_cases()]
+
+
+def compare(results: Results) -> list[Line]:
+    """The whole table."""
+    return against(results, PAPER)
+
+
+EXPERIMENT = Experiment(
+    title="Table 3: accuracy on Blobs",
+    about="",
+    cases=cases,
+    measure=measure,
+    compare=compare,
+    draw=lambda run, results: draw("Table 3: accuracy on Blobs", results),
+)

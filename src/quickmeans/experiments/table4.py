@@ -1,0 +1,43 @@
+"""Table 4: accuracy on MNIST and Fashion-MNIST."""
+
+from typing import Any
+
+from quickmeans.experiments.classification import EXACT, against, draw, measure
+from quickmeans.experiments.frame import Experiment, Line, Run
+from quickmeans.experiments.results import Results, Row
+
+_ROWS: dict[str, dict[Any, Any]] = {
+    "1NN Brute force search": {EXACT: (0.85, 0.97)},
+    "1NN KD Tree": {EXACT: (0.85, 0.97)},
+    "1NN Ball Tree": {EXACT: (0.85, 0.97)},
+    "1NN K-means": {10: (0.84, 0.96), 16: (0.84, 0.96), 30: (0.84, 0.96)},
+    "1NN QK-means": {10: (0.84, 0.96), 16: (0.84, 0.96), 30: (0.84, 0.96)},
+    "Nyström K-means + SVM": {10: (0.71, 0.74), 16: (0.75, 0.83), 30: (0.78, 0.88)},
+    "Nyström QK-means + SVM": {10: (0.71, 0.74), 16: (0.74, 0.82), 30: (0.77, 0.88)},
+}
+PAPER = {
+    (data, method, K): value
+    for method, row in _ROWS.items()
+    for K, values in row.items()
+    for data, value in zip(("fashion-mnist", "mnist"), values, strict=True)
+}
+
+
+def cases(run: Run) -> list[Row]:
+    """Every image data set with the exact search and every number of clusters."""
+    return [{"data": name, "K": EXACT} for name in run.images()] + run.image_cases()
+
+
+def compare(results: Results) -> list[Line]:
+    """The whole table."""
+    return against(results, PAPER)
+
+
+EXPERIMENT = Experiment(
+    title="Table 4: accuracy on MNIST and Fashion-MNIST",
+    about="",
+    cases=cases,
+    measure=measure,
+    compare=compare,
+    draw=lambda run, results: draw("Table 4: accuracy on images", results),
+)
