@@ -94,7 +94,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
+        The centroids; in float32 if X is.
     labels_ : array of int32, shape (n_samples,)
+        The nearest centroid of every row of X.
     inertia_ : float
         The objective, for `labels_` and `cluster_centers_`.
     objective_history_ : array
@@ -104,12 +106,15 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         V, of centroids about the mean: its rows plus `mean_` are, or are close to, the centroids. None if no product
         would pay: then assignment goes through the dense centroids.
     mean_ : array of shape (n_features,)
+        Of X, with its weights; zero if `spherical`.
     reach_ : float
         How far the screen is mistrusted; see :mod:`quickmeans.lloyd.assign`.
     n_candidates_ : float
         The mean number of exact distances per point in the last pass over the data.
     n_iter_ : int
+        Iterations over all rows.
     n_features_in_ : int
+        Columns of X.
     feature_names_in_ : array of str
         If X has names.
 
@@ -170,10 +175,21 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster the rows of X; y is ignored. If that fails, an earlier fit stays as it was.
+        """Cluster the rows of X. If that fails, an earlier fit stays as it was.
 
-        X is an array, a data frame or a sparse matrix, or anything that :func:`quickmeans.rows.open_rows` takes: then
-        its rows are read some at a time, in several passes, and are never all in memory.
+        Parameters
+        ----------
+        X : array, data frame, sparse matrix, Dask array, or what :func:`quickmeans.rows.open_rows` takes
+            The rows. Those of files and functions are read some at a time, in several passes, and are never all in
+            memory.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            How much each row counts; not negative.
+
+        Returns
+        -------
+        QKMeans
+            The model itself.
         """
         check_parameters(self)
         before = dict(vars(self))
@@ -279,7 +295,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
         X is one batch, or several of `batch_size` rows each. `labels_`, `inertia_` and `objective_history_` are those
         of X, for the centroids as they were when its rows came by; `n_iter_` counts the calls (after a fit, on from
-        its iterations).
+        its iterations). `y` is ignored, `sample_weight` as in :meth:`fit`.
         """
         check_parameters(self)
         partial_fit(self, X, sample_weight)
@@ -290,9 +306,20 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     def predict(self, X: Any, *, exact: bool = False, output: str | PathLike[str] | None = None) -> Any:
         """The nearest centroid of every row.
 
-        With ``exact=True`` candidates are all those that a bound which always holds lets through, so the answer is
-        the one of plain k-means (to rounding), only slower. With ``output`` labels go to that file (.npy or .parquet)
-        as they are found, and how many there are is returned.
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+            Its labels are lazy if it is a Dask array.
+        exact : bool
+            Let all candidates through that a bound which always holds cannot turn away: the answer is the one of plain
+            k-means (to rounding), only slower.
+        output : path, optional
+            A file, .npy or .parquet, that labels go to as they are found.
+
+        Returns
+        -------
+        labels : array of int32, shape (n_samples,)
+            With `output`, only how many there are.
         """
         X = self._rows_to_place(X)
         if is_dask(getattr(X, "array", None)) and output is None:
@@ -307,7 +334,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
-        """Fit, and return `labels_`."""
+        """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
         self.fit(X, sample_weight=sample_weight)
         return self.labels_
 
@@ -329,7 +356,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         return np.concatenate(parts)
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Minus the objective on X."""
+        """Minus the objective on X, its rows weighted by `sample_weight`; y is ignored."""
         X = self._rows_to_place(X)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
         total, first = 0.0, 0
@@ -341,7 +368,18 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         return -total
 
     def save(self, path: str | PathLike[str], *, labels: bool = False) -> None:
-        """Write the fitted model to a file for :func:`quickmeans.load`; see :func:`quickmeans.persistence.save`."""
+        """Write the fitted model to a file for :func:`quickmeans.load`.
+
+        It appears complete or not at all. Not stored are `n_threads`, `callback`, `checkpoint`, an array or a callable
+        as `init`, and a generator as `random_state`.
+
+        Parameters
+        ----------
+        path : str or path
+            Replaced if it is there.
+        labels : bool
+            Whether to store `labels_` too.
+        """
         from quickmeans.persistence import save  # which imports this module
 
         save(self, path, labels=labels)

@@ -83,8 +83,11 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     product_ : SparseProduct
         Its rows plus `mean_` are the landmarks.
     mean_ : array of shape (n_features,)
+        The point that the product is about.
     gamma_ : float
+        `gamma` as a number.
     n_features_in_ : int
+        Columns of X.
     feature_names_in_ : array of str
         If X has names.
 
@@ -275,7 +278,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return relative_error(rows, self._features(rows), self._values, self.mean_, n, resolve_threads(self.n_threads))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file for :func:`quickmeans.load`."""
+        """Write the fitted model to the file `path` for :func:`quickmeans.load`."""
         from quickmeans.persistence import save  # which imports this module
 
         save(self, path)

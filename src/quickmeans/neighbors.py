@@ -74,10 +74,13 @@ class QKNeighbors(BaseEstimator):
     Attributes
     ----------
     quantizer_ : QKMeans
+        The coarse step, fitted.
     nprobe_ : int
+        How many lists are searched.
     n_samples_fit_ : int
         How many rows the index has now.
     n_features_in_ : int
+        Columns of X.
     feature_names_in_ : array of str
         If X has names.
 
@@ -194,7 +197,9 @@ class QKNeighbors(BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_queries, n_features)
+            The queries.
         n_neighbors : int, optional
+            By default that of the index.
         return_distance : bool
             Whether to return distances too.
         nprobe : int, optional
@@ -226,6 +231,19 @@ class QKNeighbors(BaseEstimator):
 
         For the metric "inner_product" those whose product is at least the radius.
 
+        Parameters
+        ----------
+        X : array of shape (n_queries, n_features)
+            The queries.
+        radius : float, optional
+            By default that of the index.
+        return_distance : bool
+            Whether to return distances too.
+        sort_results : bool
+            Whether the nearest come first; else they come in no order.
+        nprobe : int, optional
+            How many lists to search, if not `nprobe_`.
+
         Returns
         -------
         distances : array of arrays
@@ -255,7 +273,7 @@ class QKNeighbors(BaseEstimator):
     ) -> sp.csr_matrix:
         """The neighbours of every row of X as a sparse matrix of ones, or with ``mode="distance"`` of distances.
 
-        Its columns are ids: as many as rows were ever added.
+        Its columns are ids: as many as rows were ever added. `n_neighbors` and `nprobe` as in :meth:`kneighbors`.
         """
         if mode not in ("connectivity", "distance"):
             raise ValueError(f"mode must be 'connectivity' or 'distance', got {mode!r}.")
@@ -272,7 +290,7 @@ class QKNeighbors(BaseEstimator):
         return copy
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the index to two files for :func:`quickmeans.load`; see :mod:`quickmeans.search.files`."""
+        """Write the index to `path` and a file beside it, for :func:`quickmeans.load`."""
         from quickmeans.search.files import save  # which imports this module
 
         check_is_fitted(self)

@@ -76,7 +76,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return self.kneighbors_graph(X, self.n_neighbors + extra, self.mode)
 
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix:
-        """Index the rows of X and find their neighbours among each other."""
+        """Index the rows of X and find their neighbours among each other; y is ignored."""
         return self.fit(X).transform(X)
 
     def _check_parameters(self) -> None:

@@ -83,6 +83,16 @@ def save(model: QKMeans | QKNystroem, path: str | os.PathLike[str], *, labels: b
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a model or an index that its ``save`` has written.
 
+    Parameters
+    ----------
+    path : str or path
+        The file; an index has a second one beside it.
+
+    Returns
+    -------
+    QKMeans, QKNystroem, QKNeighbors or QKNeighborsTransformer
+        As it was saved.
+
     Raises
     ------
     InvalidModelError

@@ -13,7 +13,20 @@ from numpy.typing import NDArray
 
 
 def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32]]) -> int:
-    """Write labels that come in chunks to an .npy or .parquet file (column "label"); returns how many there were."""
+    """Write labels that come in chunks to a file, which appears complete or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        Ending in .npy, or in .parquet: then labels are the column "label".
+    labels : iterator of int32 arrays
+        One after the other.
+
+    Returns
+    -------
+    int
+        How many labels there were.
+    """
     target = Path(os.fsdecode(path))
     writers = {".npy": _write_npy, ".parquet": _write_parquet}
     if target.suffix not in writers:

@@ -19,6 +19,23 @@ def hadamard(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
               B = \begin{pmatrix} 1 & 1 \\ 1 & -1 \end{pmatrix} / \sqrt 2
 
     Each of the log2(n) factors has two non-zeros per row.
+
+    Parameters
+    ----------
+    n : int
+        The order.
+    dtype : float32 or float64
+        Of the factors.
+
+    Returns
+    -------
+    SparseProduct
+
+    Examples
+    --------
+    >>> from quickmeans.transform import hadamard
+    >>> hadamard(1024)
+    SparseProduct(1024 x 1024, 10 factors, 20480 non-zeros, compression 51.2x, float64)
     """
     levels = _log2(n, "hadamard")
     butterfly = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
@@ -37,6 +54,17 @@ def haar(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
 
     .. math:: W_n = \prod_{m = 2, 4, \ldots, n} \begin{pmatrix} A_m & \\ D_m & \\ & I_{n-m} \end{pmatrix}, \qquad
               A_m = I_{m/2} \otimes (1, 1)/\sqrt 2, \quad D_m = I_{m/2} \otimes (1, -1)/\sqrt 2
+
+    Parameters
+    ----------
+    n : int
+        The order.
+    dtype : float32 or float64
+        Of the factors.
+
+    Returns
+    -------
+    SparseProduct
     """
     levels = _log2(n, "haar")
     factors = []
@@ -54,6 +82,17 @@ def dct(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
 
     As long as the order is even it is split in halves by factors of two non-zeros per row, about 3 n log2(n) in all
     for a power of two; an odd part is dense.
+
+    Parameters
+    ----------
+    n : int
+        The order.
+    dtype : float32 or float64
+        Of the factors.
+
+    Returns
+    -------
+    SparseProduct
     """
     return _product(_dct2_factors(_order(n, "dct")), dtype)
 
