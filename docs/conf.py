@@ -12,7 +12,8 @@ project_copyright = author
 release = version = quickmeans.__version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_parser", "numpydoc"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
 default_role = "code"
 
 myst_enable_extensions = ["dollarmath"]
