@@ -86,10 +86,10 @@ def fitted(path, in_memory=False, **options):
     return json.loads(done.stdout)
 
 
-def slope(records, key):
-    """Of the seconds against the key, both in logarithms, over the upper half of the range."""
+def slope(records, key, what):
+    """Of seconds or bytes against the key, both in logarithms, over the upper half of the range."""
     some = records[len(records) // 2 - 1 :]
-    return float(np.polyfit(np.log([r[key] for r in some]), np.log([r["seconds"] for r in some]), 1)[0])
+    return float(np.polyfit(np.log([r[key] for r in some]), np.log([r[what] for r in some]), 1)[0])
 
 
 def against(directory, key, shapes, n_iter):
@@ -102,8 +102,9 @@ def against(directory, key, shapes, n_iter):
         if N < 10**7:
             path.unlink()
     show(f"Fit of a file against {key}", records, ["N", "D", "K", "seconds", "peak_bytes", "candidates", "product"])
-    console.print(f"slope: {slope(records, key):.2f}")
-    return {"records": records, "slope": slope(records, key)}
+    slopes = {"slope": slope(records, key, "seconds"), "memory_slope": slope(records, key, "peak_bytes")}
+    console.print(slopes)
+    return {"records": records} | slopes
 
 
 def against_rows(directory):
@@ -294,21 +295,25 @@ def cell(value):
 
 
 def plot():
-    """Seconds against N, K and D from the stored results."""
+    """Seconds and peak memory against N, K and D from the stored results."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     results = load("scale")
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4))
-    for axis, (section, key) in zip(axes, (("rows", "N"), ("clusters", "K"), ("columns", "D")), strict=True):
+    figure, axes = plt.subplots(2, 3, figsize=(11, 5.6), sharex="col")
+    kinds = (("seconds", "seconds", "slope", 1), ("peak_bytes", "peak memory, GB", "memory_slope", 1e9))
+    for column, (section, key) in enumerate((("rows", "N"), ("clusters", "K"), ("columns", "D"))):
         found = results[section]["records"]
         records = found["records"]
-        axis.loglog([r[key] for r in records], [r["seconds"] for r in records], "o-")
-        fixed = ", ".join(f"{k} = {records[0][k]}" for k in "NKD" if k != key)
-        axis.set(xlabel=key, ylabel="seconds", title=f"{fixed}; slope {found['slope']:.2f}")
-        axis.grid(True, which="both", alpha=0.3)
+        axes[0, column].set_title(", ".join(f"{k} = {records[0][k]}" for k in "NKD" if k != key))
+        axes[1, column].set_xlabel(key)
+        for axis, (what, name, kind, unit) in zip(axes[:, column], kinds, strict=True):
+            axis.loglog([r[key] for r in records], [r[what] / unit for r in records], "o-")
+            axis.set_ylabel(name)
+            axis.grid(True, which="both", alpha=0.3)
+            axis.text(0.05, 0.88, f"slope {found[kind]:.2f}", transform=axis.transAxes)
     figure.tight_layout()
     figure.savefig(DOCS / "scale.png", dpi=110)
 

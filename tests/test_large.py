@@ -1,6 +1,7 @@
 """Fits on rows that are not in memory: the same clusters, whatever the chunks; checkpoints; mini-batches."""
 
 import errno
+import json
 import os
 import pickle
 import random
@@ -243,13 +244,26 @@ def stop_at(n):
     return callback
 
 
-@pytest.mark.parametrize("options", [{}, {"batch_size": 500, "max_iter": 5}, {"spherical": True, "n_clusters": 40}])
+@pytest.mark.filterwarnings("ignore:Only")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_size": 500, "max_iter": 5},
+        {"spherical": True, "n_clusters": 40},
+        {"shortlist": 0, "n_clusters": 40, "compression": 4},
+        {"shortlist": 0, "n_clusters": 40, "compression": 4, "tol": 1e-4, "max_iter": 40},
+        {"shortlist": 0, "n_clusters": 8, "solver": "palm4msa", "max_iter": 3},
+        {"shortlist": 0, "n_clusters": 8, "solver": "hierarchical", "max_iter": 3},
+        {"shortlist": 0, "n_clusters": 40, "compression": 4, "batch_size": 500, "max_iter": 4},
+    ],
+)
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_fit_goes_on_from_its_checkpoint(path, tmp_path, options, on_disk):
     rows = path if on_disk else X
     options = {"n_clusters": 150, "max_iter": 8, "random_state": 0, "tol": 0} | options
     whole = QKMeans(**options, checkpoint=tmp_path / "whole").fit(rows)
-    for n in (1, 3):
+    for n in (1, 2):
         file = tmp_path / f"part {n}"
         with pytest.raises(Stop):
             QKMeans(**options, checkpoint=file, callback=stop_at(n)).fit(rows)
@@ -272,20 +286,29 @@ def test_without_a_seed_the_checkpoint_remembers_it(path, tmp_path):
 
 
 _KILLED = """
-import sys, time
+import json, sys, time
 from quickmeans import QKMeans
 slow = lambda iteration, objective: time.sleep(0.03)
-model = QKMeans(150, max_iter=25, tol=0, random_state=0, checkpoint=sys.argv[2], callback=slow)
+options = json.loads(sys.argv[4])
+model = QKMeans(**options, tol=0, random_state=0, checkpoint=sys.argv[2], callback=slow)
 print("ready", flush=True)
 model.fit(sys.argv[1])
 model.save(sys.argv[3], labels=True)
 """
 
 
-def test_killed_at_random_moments(path, tmp_path):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_clusters": 150, "max_iter": 25},
+        {"n_clusters": 40, "shortlist": 0, "compression": 4, "max_iter": 15},
+    ],
+)
+def test_killed_at_random_moments(path, tmp_path, options):
     def fit(name, seconds=None):
         """How long the fit took; or, killed after so many seconds, whether that was before its end."""
-        command = [sys.executable, "-c", _KILLED, path, tmp_path / name, tmp_path / f"{name}.model"]
+        model = tmp_path / f"{name}.model"
+        command = [sys.executable, "-c", _KILLED, path, tmp_path / name, model, json.dumps(options)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             start = time.perf_counter()
@@ -348,9 +371,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(path, tmp_path, monkeypatch):
         ({"checkpoint": "/nowhere/at/all"}, FileNotFoundError, "in a directory that does not exist"),
         ({"checkpoint": "c", "n_init": 3}, ValueError, "set n_init=1"),
         ({"checkpoint": "c", "init": "random"}, ValueError, "set n_init=1"),
-        ({"checkpoint": "c", "shortlist": 0}, ValueError, "a checkpoint needs a shortlist"),
         ({"batch_size": 0}, ValueError, "batch_size must be a whole number not below 1 or None"),
-        ({"batch_size": 10, "shortlist": 0}, ValueError, "batch_size needs a shortlist"),
     ],
 )
 def test_bad_parameters(options, error, message):
@@ -367,7 +388,9 @@ class FixedScreens:
     def __init__(self, frame):
         self.frame, self.looks = frame, 0
 
-    def __call__(self, centers):
+    patience = 1.0
+
+    def __call__(self, centers, counts):
         return Screen(centers, self.frame)
 
     def look_again(self):
@@ -447,6 +470,32 @@ def test_partial_fit_follows_the_rows():
     assert -model.score(shifted) < 2.5 * QKMeans(100, random_state=0).fit(shifted).inertia_ < 0.001 * left_behind
 
 
+@pytest.mark.filterwarnings("ignore:Only")
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_products_in_mini_batches(path, on_disk):
+    options = {"n_clusters": 40, "shortlist": 0, "compression": 4, "random_state": 0}
+    full = QKMeans(**options, max_iter=20).fit(X)
+    model = QKMeans(**options, max_iter=10, batch_size=400).fit(path if on_disk else X)
+    assert model.product_.nnz <= 40 * 60 / 4
+    np.testing.assert_allclose(model.cluster_centers_, model.product_.toarray() + model.mean_, rtol=1e-5)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_allclose(model.inertia_, ((X - model.cluster_centers_[model.labels_]) ** 2).sum(), rtol=1e-4)
+    assert model.inertia_ < 1.05 * full.inertia_
+    assert model.objective_history_[-1] < 1.1 * model.inertia_  # of batches while the centroids moved
+
+
+@pytest.mark.filterwarnings("ignore:Only")
+def test_a_product_follows_partial_fits():
+    options = {"n_clusters": 40, "shortlist": 0, "compression": 4, "random_state": 0}
+    model = QKMeans(**options)
+    for begin in range(0, 4000, 500):
+        model.partial_fit(X[begin : begin + 500])
+        if begin == 1500:
+            model = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(model.cluster_centers_, model.product_.toarray() + model.mean_, rtol=1e-5)
+    assert -model.score(X) < 1.15 * QKMeans(**options).fit(X).inertia_
+
+
 def test_partial_fit_goes_on_from_a_fit():
     model = QKMeans(30, random_state=0).fit(X)
     before = model.cluster_centers_
@@ -458,8 +507,6 @@ def test_partial_fit_goes_on_from_a_fit():
 def test_bad_partial_fits(tmp_path):
     with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=8 in the first batch"):
         QKMeans().partial_fit(X[:3])
-    with pytest.raises(AttributeError, match="partial_fit"):
-        QKMeans(3, shortlist=0).partial_fit(X)
     model = QKMeans(3, random_state=0).partial_fit(X[:50])
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:50, :4])

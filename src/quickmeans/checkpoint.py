@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from quickmeans import container
 from quickmeans.container import InvalidModelError
+from quickmeans.lloyd.assign import ProductRows
 from quickmeans.lloyd.loop import Clustering
 from quickmeans.lloyd.points import Points
 from quickmeans.lloyd.screening import Screener
+from quickmeans.transform import SparseProduct
 
 # They change nothing but how far, how fast and how loud a fit goes.
 _FREE = {"max_iter", "n_threads", "verbose", "callback", "checkpoint", "random_state"}
@@ -29,7 +31,7 @@ class Checkpoint:
     def __init__(self, model: Any, points: Points, seed: int) -> None:
         self.path = os.fsdecode(model.checkpoint)
         self.shape = (model.n_clusters, points.X.shape[1])
-        self.dtype = points.frame.dtype
+        self.frame = points.frame
         self.marks = {"data": _mark_of_data(points), "parameters": _mark_of_parameters(model)}
         self.about, self.tensors = self._read()
         self.seed = self.about["seed"] if self.about else seed
@@ -62,13 +64,21 @@ class Checkpoint:
         rank = container.number(self.about, "rank", int)
         basis = container.take(self.tensors, "basis", 2, ("float32", "float64")) if rank else None
         screener.restore(rank, container.number(self.about, "reach", float), basis)
-        run = Clustering(centers, screener(centers))
+        current = self._product("current")
+        best = self._product("best") or current
+        run = Clustering(centers, screener(centers) if best is None else best, current=current)
         run.history = container.take(self.tensors, "history", 1, ("float64",)).tolist()
         run.n_iter = container.number(self.about, "n_iter", int)
         run.converged = bool(self.about["converged"])
         if "counts" in self.tensors:
             run.counts = container.take(self.tensors, "counts", 1, ("float64",))
         return run
+
+    def _product(self, name: str) -> ProductRows | None:
+        """The rows of a product that was stored under this name, or None."""
+        n_factors = container.number(self.about, name, int)
+        product = container.take_product(n_factors, self.tensors, self.shape[1], self.frame.dtype, name)
+        return None if product is None else ProductRows(product, self.frame)
 
     def before(
         self, observe: Callable[[int, float], object], run: Clustering, screener: Screener
@@ -87,12 +97,22 @@ class Checkpoint:
         tensors = {"centers": run.centers, "history": np.array(run.history)}
         tensors |= {name: T for name, T in (("basis", basis), ("counts", run.counts)) if T is not None}
         about = self.marks | {"seed": self.seed, "n_iter": run.n_iter, "converged": run.converged}
+        for name, product in _products(run).items():
+            tensors |= container.product_tensors(product, name)
+            about[name] = 0 if product is None else len(product.factors)
         data = container.encode("Checkpoint", about | {"rank": rank, "reach": reach}, tensors)
         try:
             container.write(self.path, data)
         except OSError as error:
             message = f"The checkpoint {self.path} could not be written ({error.strerror}); the last one is intact."
             raise OSError(error.errno, message) from None
+
+
+def _products(run: Clustering) -> dict[str, SparseProduct | None]:
+    """The last product, and the best if that is another one; none where centroids are means."""
+    if run.current is None:
+        return {"current": None, "best": None}
+    return {"current": run.current.product, "best": None if run.screen is run.current else run.screen.product}
 
 
 def _mark_of_data(points: Points) -> str:

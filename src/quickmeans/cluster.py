@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.lloyd.assign import Assignment, ProductRows, Screen, fill_norms
@@ -29,12 +28,6 @@ from quickmeans.rows.stream import SourceStream
 from quickmeans.run import run_once
 from quickmeans.threads import resolve_threads
 from quickmeans.transform.checks import readable
-
-
-def _has_shortlist(model: Any) -> bool:
-    if model.shortlist == 0:
-        raise AttributeError("partial_fit needs a shortlist: the rows of a product are learned from all rows.")
-    return True
 
 
 class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -89,7 +82,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         from it, to the result that it would have come to anyway. Changes of `max_iter` are allowed.
     batch_size : int, optional
         Move the centroids after every so many rows, and not after all (mini-batch k-means); `max_iter` still counts
-        passes over all rows.
+        passes over all rows. With ``shortlist=0`` means follow the rows, and now and then the product the means.
 
     Attributes
     ----------
@@ -289,7 +282,6 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
                 stacklevel=3,
             )
 
-    @available_if(_has_shortlist)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Let the centroids follow the rows of X (mini-batch k-means), from where they are or, at first, from a start.
 

@@ -59,11 +59,11 @@ def encode(kind: str, about: About, tensors: Tensors) -> bytes:
     return signed(data)
 
 
-def product_tensors(product: SparseProduct | None) -> Tensors:
+def product_tensors(product: SparseProduct | None, prefix: str = "factors") -> Tensors:
     """The factors, by name."""
     tensors: Tensors = {}
     for q, S in enumerate(() if product is None else product.factors):
-        name = f"factors.{q}"
+        name = f"{prefix}.{q}"
         if sp.issparse(S):
             tensors[f"{name}.indptr"] = narrow(S.indptr, S.nnz)
             tensors[f"{name}.indices"] = narrow(S.indices, S.shape[1] - 1)
@@ -218,12 +218,14 @@ def take(tensors: Tensors, name: str, n_axes: int, dtypes: tuple[str, ...]) -> N
     return tensor.copy()
 
 
-def take_product(n_factors: int, tensors: Tensors, n_columns: int, dtype: np.dtype[Any]) -> SparseProduct | None:
+def take_product(
+    n_factors: int, tensors: Tensors, n_columns: int, dtype: np.dtype[Any], prefix: str = "factors"
+) -> SparseProduct | None:
     """The product, from right to left: the rows of a factor are the columns of the one before it."""
     factors: list[Any] = []
     width = n_columns
     for q in reversed(range(n_factors)):
-        factors.insert(0, _factor(tensors, f"factors.{q}", width, dtype))
+        factors.insert(0, _factor(tensors, f"{prefix}.{q}", width, dtype))
         width = factors[0].shape[0]
     if not factors:
         return None

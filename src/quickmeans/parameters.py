@@ -36,8 +36,6 @@ def check_parameters(model: Any) -> None:
         raise ValueError(f"tol must be a finite number not below 0, got {model.tol!r}.")
     if model.batch_size is not None:
         check_whole("batch_size", model.batch_size, 1, " or None")
-        if model.shortlist == 0:
-            raise ValueError("batch_size needs a shortlist: the rows of a product are learned from all rows.")
     if model.checkpoint is not None:
         _check_checkpoint(model)
 
@@ -49,8 +47,6 @@ def _check_checkpoint(model: Any) -> None:
         raise FileNotFoundError(f"checkpoint={os.fsdecode(model.checkpoint)!r} is in a directory that does not exist.")
     if n_runs(model) != 1:
         raise ValueError("A checkpoint is of one run; set n_init=1.")
-    if model.shortlist == 0:
-        raise ValueError("A fit with shortlist=0 cannot be resumed; a checkpoint needs a shortlist.")
 
 
 def n_runs(model: Any) -> int:

@@ -6,10 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from quickmeans.lloyd.assign import ProductRows
+from quickmeans.lloyd.follower import ProductFollower
 from quickmeans.lloyd.minibatch import MiniBatch, batches
 from quickmeans.lloyd.points import Points
+from quickmeans.lloyd.screening import Screener
 from quickmeans.parameters import check_sample_weight
-from quickmeans.run import screener_of, starting_centers
+from quickmeans.run import follower_of, screener_of, starting_centers
 from quickmeans.threads import resolve_threads, with_one_blas_thread
 
 
@@ -27,8 +30,16 @@ def partial_fit(model: Any, X: Any, sample_weight: ArrayLike | None) -> None:
     if not hasattr(model, "_batch"):  # its frame stays: what rows and centroids are taken about is no matter of fitting
         points.frame = model._frame
         centers = model.cluster_centers_.astype(np.float64) - model.mean_
-        model._batch = MiniBatch(model._frame, centers, model._counts, screener_of(model, points, _rng(model)))
+        model._batch = MiniBatch(model._frame, centers, model._counts, _screener(model, points))
     _follow(model, points)
+
+
+def _screener(model: Any, points: Points) -> Screener | ProductFollower:
+    """What makes the screens, or the products whose rows are the centroids."""
+    if model.shortlist != 0:
+        return screener_of(model, points, _rng(model))
+    screen = getattr(model, "_screen", None)
+    return follower_of(model, model._frame, screen if isinstance(screen, ProductRows) else None)
 
 
 def _rng(model: Any) -> np.random.Generator:
@@ -40,7 +51,7 @@ def _begin(model: Any, points: Points) -> None:
     if len(points) < model.n_clusters:
         raise ValueError(f"n_samples={len(points)} should be >= n_clusters={model.n_clusters} in the first batch.")
     centers, counts = starting_centers(model, points, _rng(model), lambda text: None)
-    model.mean_, model._frame, model._fitted_shortlist = points.frame.mean, points.frame, model.shortlist
+    model.mean_, model._frame = points.frame.mean, points.frame
     model.cluster_centers_ = (centers + points.frame.mean).astype(points.result_dtype)
     model._counts = np.zeros(model.n_clusters) if counts is None else counts
     model.n_iter_, model._n_features_out = 0, model.n_clusters
@@ -52,8 +63,9 @@ def _follow(model: Any, points: Points) -> None:
     order = np.random.default_rng((model.n_iter_, len(points)))
     found = [batch.step(rows, w, points.n_threads) for rows, w in batches(points, size, order)]
     batch.refresh()
-    model._counts = batch.counts
-    model.cluster_centers_ = (batch.centers + model.mean_).astype(model.cluster_centers_.dtype)
+    model._counts, model._fitted_shortlist = batch.counts, model.shortlist
+    centers = batch.screen.centers if isinstance(batch.screen, ProductRows) else batch.centers
+    model.cluster_centers_ = (centers + model.mean_).astype(model.cluster_centers_.dtype)
     model.product_, model.reach_, model._screen = batch.screen.product, batch.screen.reach, batch.screen
     model.labels_ = np.concatenate([part.labels for part in found])
     model.objective_history_ = np.array([part.objective for part in found])

@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from quickmeans.checkpoint import Checkpoint
+from quickmeans.lloyd.assign import ProductRows
 from quickmeans.lloyd.factor import factor_by
+from quickmeans.lloyd.follower import ProductFollower
 from quickmeans.lloyd.init import kmeans_plusplus, random_rows, sample_size
 from quickmeans.lloyd.loop import Clustering, lloyd
 from quickmeans.lloyd.minibatch import mini_batch_means
 from quickmeans.lloyd.passes import ChunkPass, Pass, passes_over
-from quickmeans.lloyd.points import Elsewhere, Points
-from quickmeans.lloyd.quick import quick_means
+from quickmeans.lloyd.points import Elsewhere, Frame, Points
+from quickmeans.lloyd.quick import Factor, quick_means
 from quickmeans.lloyd.screening import Screener
 from quickmeans.lloyd.stream import Stream
 from quickmeans.threads import with_one_blas_thread
@@ -39,13 +41,22 @@ def run_once(model: Any, points: Points, seed: int, watch: Any) -> Clustering:
     tol = model.tol * points.scatter / (points.total * points.X.shape[1])
     observe = watch if checkpoint is None else checkpoint.before(watch, run, screener)
     passes = _passes(model, points)
+    how = {"max_iter": model.max_iter, "tol": tol, "observe": observe}
     if model.batch_size is not None:
-        size = min(int(model.batch_size), len(points))
-        return mini_batch_means(passes, run, screener, size, seed, max_iter=model.max_iter, tol=tol, observe=observe)
+        follower = screener if model.shortlist != 0 else follower_of(model, points.frame, run.current)
+        return mini_batch_means(passes, run, follower, min(int(model.batch_size), len(points)), seed, **how)
     if model.shortlist != 0:
-        return lloyd(passes, run, screener, max_iter=model.max_iter, tol=tol, observe=observe)
-    factor = factor_by(model.solver, model.compression, model.n_factors, model.sparsity_level, points.frame.dtype)
-    return quick_means(passes, run, factor, max_iter=model.max_iter, tol=tol, observe=observe)
+        return lloyd(passes, run, screener, **how)
+    return quick_means(passes, run, _factor_of(model, points.frame), **how)
+
+
+def _factor_of(model: Any, frame: Frame) -> Factor:
+    return factor_by(model.solver, model.compression, model.n_factors, model.sparsity_level, frame.dtype)
+
+
+def follower_of(model: Any, frame: Frame, last: ProductRows | None) -> ProductFollower:
+    """What makes the product follow in mini-batches, from the last one if there is one."""
+    return ProductFollower(_factor_of(model, frame), frame, last)
 
 
 def _passes(model: Any, points: Points) -> Pass:

@@ -25,6 +25,7 @@ class Clustering:
     n_iter: int = 0
     converged: bool = False
     interrupted: bool = False
+    current: ProductRows | None = None  # the last product, where the rows of one are the centroids; not always the best
     # known at the end
     labels: Any = None
     objective: float = np.inf

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import _native
-from quickmeans.lloyd.assign import Assignment, Screen
+from quickmeans.lloyd.assign import Assignment, ProductRows, fill_norms
+from quickmeans.lloyd.follower import ProductFollower
 from quickmeans.lloyd.loop import Clustering, Observer, settle, stopping_at_interrupt
-from quickmeans.lloyd.passes import Pass
+from quickmeans.lloyd.passes import AnyScreen, Pass
 from quickmeans.lloyd.points import Frame, Points, row_blocks, some_rows, squared_norms
 from quickmeans.lloyd.refill import Pool, farthest, largest_pool, refill
 from quickmeans.lloyd.screening import Screener
@@ -33,37 +34,47 @@ _GROWTH = 2.0  # a screen that lists so many times more candidates than at first
 
 
 class MiniBatch:
-    """Centroids about the mean, how much weight each has got, and the screen that rows are compared with.
+    """Means about the mean of all, how much weight each has got, and the screen that rows are compared with.
 
-    The screen is made anew once as many rows have passed as there are centroids: until then few have moved.
+    Where the rows of a product are the centroids, these are compared with, and the product follows the means. Screen or
+    product are made anew once some rows per centroid have passed.
     """
 
     def __init__(
-        self, frame: Frame, centers: NDArray[np.float64], counts: NDArray[np.float64], screener: Screener
+        self,
+        frame: Frame,
+        centers: NDArray[np.float64],
+        counts: NDArray[np.float64],
+        screener: Screener | ProductFollower,
+        screen: AnyScreen | None = None,
     ) -> None:
         self.frame, self.centers, self.counts, self.screener = frame, centers.copy(), counts.copy(), screener
         self.window = np.zeros(len(centers))  # weight that each has got lately
         self.n_window = self.n_since = 0
         self.listed = 0.0
         self._room = np.empty((3, *centers.shape))  # fresh memory costs more than the arithmetic
-        self.refresh()
+        self._interval = int(np.ceil(screener.patience * len(centers)))
+        self.screen: AnyScreen = self.screener(self.centers, self.counts) if screen is None else screen
 
     def refresh(self) -> None:
         """A screen for the centroids where they are now."""
-        self.screen: Screen = self.screener(self.centers)
+        self.screen = self.screener(self.centers, self.counts)
         self.n_since = 0
 
     def step(self, rows: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int) -> Assignment:
         """Let the centroids follow these rows; `found.objective` is the objective before they do."""
-        if self.n_since >= len(self.centers):
+        if self.n_since >= self._interval:
             self.refresh()
         found = Assignment.empty(len(rows), self.frame.dtype)
         self.screen.assign(rows, found, n_threads, settle_all=False)
+        fill_norms(rows, self.frame, found)
         w = np.ones(len(rows)) if weights is None else weights
         touched, within = np.unique(found.labels, return_inverse=True)
         n = np.bincount(within, w, len(touched)).astype(np.float64)
         sums = self._sums(rows, found, within, w, len(touched), n_threads)
         found.objective = self._follow(found, w, touched, n, sums)
+        if isinstance(self.screen, ProductRows):
+            found.objective = float(found.squared_distances(self.frame).astype(np.float64) @ w)
         self.n_since += len(rows)
         self.n_window += len(rows)
         self._replace_dead(rows, found, w)
@@ -127,7 +138,7 @@ class MiniBatch:
         for row, _, k in refill(found.labels.copy(), sizes, pool):
             self.centers[k] = self.frame.centred(rows[row : row + 1].astype(np.float64))[0]
             self.counts[k] = weights[row]
-            self.n_since = len(self.centers)  # time for a new screen
+            self.n_since = self._interval  # time for a new screen
         self.window[:], self.n_window = 0, 0
 
     def _look_after_screen(self, found: Assignment) -> None:
@@ -136,13 +147,13 @@ class MiniBatch:
         self.listed = self.listed or listed
         if listed > _GROWTH * self.listed + 1:
             self.screener.look_again()
-            self.listed, self.n_since = 0.0, len(self.centers)
+            self.listed, self.n_since = 0.0, self._interval
 
 
 def mini_batch_means(
     passes: Pass,
     run: Clustering,
-    screener: Screener,
+    screener: Screener | ProductFollower,
     batch_size: int,
     seed: int,
     *,
@@ -151,19 +162,31 @@ def mini_batch_means(
     observe: Observer | None = None,
 ) -> Clustering:
     """Passes over all rows in batches, from where `run` has got to; its history gets the objective of every pass."""
+    if isinstance(screener, ProductFollower) and run.current is None:
+        counts = np.zeros(len(run.centers)) if run.counts is None else run.counts
+        run.screen = run.current = screener(run.centers, counts)
     with stopping_at_interrupt(run):
         while run.n_iter < max_iter and not run.converged:
             _one_pass(passes.points, run, screener, batch_size, np.random.default_rng((seed, run.n_iter)), tol)
             if observe is not None and observe(run.n_iter, run.history[-1]):
                 break
-    return settle(passes, run, screener)
+    if isinstance(screener, Screener):
+        return settle(passes, run, screener)
+    assert isinstance(run.screen, ProductRows)
+    run.centers = run.screen.centers  # and no longer the means
+    return run.finish(passes)
 
 
 def _one_pass(
-    points: Points, run: Clustering, screener: Screener, batch_size: int, rng: np.random.Generator, tol: float
+    points: Points,
+    run: Clustering,
+    screener: Screener | ProductFollower,
+    batch_size: int,
+    rng: np.random.Generator,
+    tol: float,
 ) -> None:
     counts = np.zeros(len(run.centers)) if run.counts is None else run.counts / 2 if run.n_iter else run.counts
-    batch = MiniBatch(points.frame, run.centers, counts, screener)
+    batch = MiniBatch(points.frame, run.centers, counts, screener, run.screen)
     total = 0.0
     for rows, weights in batches(points, batch_size, rng):
         total += batch.step(rows, weights, points.n_threads).objective
@@ -171,6 +194,7 @@ def _one_pass(
     moves = float(squared_norms(batch.centers - run.centers).sum())
     gained = not run.history or total < (1 - _LEAST_GAIN) * run.history[-1]
     run.centers, run.counts, run.screen = batch.centers, batch.counts, batch.screen
+    run.current = batch.screen if isinstance(batch.screen, ProductRows) else None
     run.history.append(total)
     run.n_iter += 1
     run.converged = moves <= tol or not gained

@@ -30,44 +30,39 @@ def quick_means(
     tol: float,
     observe: Observer | None = None,
 ) -> Clustering:
-    """Algorithm 1, from the centroids of `run`; its history gets the objective after every step.
+    """Algorithm 1, from where `run` has got to; its history gets the objective after every step.
 
     The first factors are learned from the means of the clusters around the given centroids. A step that raises the
-    objective (only a hierarchical factorization may) is taken, and the best iterate is what is returned.
+    objective (only a hierarchical factorization may) is taken, and the best iterate is what is returned. It ends when
+    an assignment leaves the objective as it was, or the centroids move by no more than `tol`.
     """
-    passes.assign(run.screen)
-    passes.follow()
-    rows = _factored(passes, run.centers, factor, None)
-    run.centers, run.screen = rows.centers, rows
+    if run.current is None:
+        passes.assign(run.screen)
+        passes.follow()
+        run.current = _factored(passes, run.centers, factor, None)
+        run.centers, run.screen = run.current.centers, run.current
     with stopping_at_interrupt(run):
-        _iterate(passes, rows, run, factor, max_iter, tol, observe)
+        while run.n_iter < max_iter and not run.converged:
+            _iterate(passes, run, factor, tol)
+            if observe is not None and observe(run.n_iter, run.history[-1]):
+                break
     return run.finish(passes)
 
 
-def _iterate(
-    passes: Pass,
-    rows: ProductRows,
-    run: Clustering,
-    factor: Factor,
-    max_iter: int,
-    tol: float,
-    observe: Observer | None,
-) -> None:
-    lowest, best = np.inf, rows
-    for _ in range(max_iter):
-        passes.assign(rows)
-        changed = passes.follow()
-        assigned = passes.sums.objective(rows.centers)
-        last, rows = rows, _update(passes, rows, factor)
-        updated = passes.sums.objective(rows.centers)
-        if updated < lowest:
-            lowest, best = updated, rows
-        run.advance(best.centers, best, assigned, updated)
-        if observe is not None and observe(run.n_iter, updated):
-            return
-        if changed == 0 or float(((rows.centers - last.centers) ** 2).sum()) <= tol:
-            run.converged = True
-            return
+def _iterate(passes: Pass, run: Clustering, factor: Factor, tol: float) -> None:
+    """One iteration."""
+    rows = run.current
+    assert rows is not None
+    passes.assign(rows)
+    passes.follow()
+    assigned = passes.sums.objective(rows.centers)
+    new = _update(passes, rows, factor)
+    updated = passes.sums.objective(new.centers)
+    stalled = bool(run.history) and assigned == run.history[-1]
+    is_best = updated < min(run.history[1::2], default=np.inf)
+    run.advance(new.centers if is_best else run.centers, new if is_best else run.screen, assigned, updated)
+    run.current = new
+    run.converged = stalled or float(((new.centers - rows.centers) ** 2).sum()) <= tol
 
 
 def _update(passes: Pass, rows: ProductRows, factor: Factor) -> ProductRows:

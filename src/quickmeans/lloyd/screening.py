@@ -33,6 +33,10 @@ class Screener:
     the last screen, which is the one to keep, is a sparse product of that size.
     """
 
+    patience = (
+        1.0  # rows per centroid that may pass before mini-batches need the next screen: until then few have moved
+    )
+
     def __init__(
         self,
         points: Points,
@@ -52,8 +56,8 @@ class Screener:
         self.rank, self.reach, self.n_calls = 0, CERTAIN, 0
         self.projected: NDArray[Any] | None = None  # all rows in the basis, once that stays as it is
 
-    def __call__(self, centers: NDArray[np.float64]) -> Screen:
-        """A screen for these centroids."""
+    def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64] | None = None) -> Screen:
+        """A screen for these centroids, whatever their weights."""
         self.n_calls += 1
         if self.n_calls <= 2:
             screen = self._choose(centers)
@@ -83,8 +87,9 @@ class Screener:
         self.rank, self.reach, self.basis, self.n_calls = rank, reach, basis, 2
 
     def look_again(self) -> None:
-        """Choose anew next time: the centroids have gone too far."""
-        self.n_calls = min(self.n_calls, 1)
+        """Choose anew next time, as if for the first: the centroids have gone too far."""
+        self.n_calls, self.rank, self.basis, self.basis_of = min(self.n_calls, 1), 0, None, None
+        self.rng = np.random.default_rng(len(self.points))  # the same after a fit was killed
 
     def last(self, screen: Screen, centers: NDArray[np.float64]) -> Screen:
         """The screen to keep, for centroids that have come to rest: a sparse product if that was asked for, and a
