@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from quickmeans.rows.memory import ChunkMemory
 from quickmeans.rows.source import RowSource, check_rows_dtype
 from quickmeans.rows.transposed import transpose
-from quickmeans.threads import resolve_threads
 
 _FEW_THREADS = 4  # with so many the kernel is in need of them all: what decodes ahead then is one thread
 
@@ -82,7 +81,7 @@ class ArrowSource(RowSource):
         try:  # few batches ahead: they are large
             yield from self.dataset.to_batches(
                 columns=self.selected, batch_size=rows, batch_readahead=2, fragment_readahead=1,
-                use_threads=resolve_threads() > _FEW_THREADS,
+                use_threads=pa.cpu_count() > _FEW_THREADS,
             )  # fmt: skip
         except (pa.ArrowInvalid, pa.ArrowIOError, OSError) as error:
             raise ValueError(f"{self.name} cannot be read to its end: {_first_line(error)}") from None
