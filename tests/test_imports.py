@@ -46,7 +46,7 @@ RULES = {
         {"threads", "transform", "lloyd", "cluster", "container", "report"},
         {"numpy", "scipy", "sklearn", "threadpoolctl"},
     ),
-    "checkpoint.py": ({"lloyd", "container"}, {"numpy"}),
+    "checkpoint.py": ({"transform", "lloyd", "container"}, {"numpy"}),
 }
 OUTSIDE = {
     "numpy",
