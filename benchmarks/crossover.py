@@ -45,7 +45,7 @@ def compare(X, K):
         "QKMeans": lambda: QKMeans(K, init=start, max_iter=ITERATIONS, tol=0).fit(X),
     }
     fits, models = keeping(makes)
-    fit = alternate(fits, rounds=7, most=3.0)
+    fit = alternate(fits, rounds=50, most=3.0)
     predict = alternate(
         {name: lambda model=model: model.predict(X) for name, model in models.items()}, rounds=15, most=1.0
     )

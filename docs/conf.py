@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import quickmeans
@@ -28,10 +29,12 @@ html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["quickmeans.css"]
 html_title = "quickmeans"
+html_sidebars = {name: [] for name in ("index", "getting-started", "examples")}  # pages without pages below them
 html_show_sourcelink = False
 html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "navbar_align": "left",
+    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
@@ -40,16 +43,14 @@ html_theme_options = {
 
 def inline_math(writer: Any, node: Any) -> None:
     writer.body.append(tex2mathml(node.astext(), as_block=False))
+    raise SkipNode
 
 
 def block_math(writer: Any, node: Any) -> None:
-    writer.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
-
-
-def leave(writer: Any, node: Any) -> None:
-    """Nothing is left to be said."""
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise SkipNode
 
 
 def setup(app: Any) -> None:
     """Formulas as MathML: browsers need no script and no network for them."""
-    app.add_html_math_renderer("mathml", (inline_math, leave), (block_math, leave))
+    app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
