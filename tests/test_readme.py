@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).parent.parent / "README.md"
-RUN = ("getting-started.md", "user-guide.md", "extending.md", "nystroem.md", "report.md", "search.md")  # pages that need no files
+# pages that need no files
+RUN = ("getting-started.md", "user-guide.md", "extending.md", "nystroem.md", "report.md", "search.md")
 
 
 def test_the_ten_lines():
