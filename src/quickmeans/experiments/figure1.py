@@ -22,21 +22,20 @@ METHODS = [DENSE, *(name.format(k) for name in (FAST, SCIPY) for k in LEVELS)]
 
 def cases(run: Run) -> list[Row]:
     """Powers of two."""
-    return [{"D": 2**i} for i in range(6, 11 if run.quick else 14)]
+    return run.seeded([{"D": 2**i} for i in range(6, 11 if run.quick else 14)])
 
 
-def measure(run: Run, D: int) -> Iterator[Row]:
+def measure(run: Run, D: int, seed: int) -> Iterator[Row]:
     """Milliseconds per application, for operators of log2(D) factors."""
-    for seed in run.seeds:
-        rng = np.random.default_rng(seed)
-        U, M = rng.standard_normal((D, D), np.float32), rng.standard_normal((D, VECTORS), np.float32)
-        calls: dict[str, Callable[[], Any]] = {DENSE: partial(np.matmul, U, M)}
-        for k in LEVELS:
-            factors = [regular_factor(D, k, rng) for _ in range(int(np.log2(D)))]
-            calls[FAST.format(k)] = partial(SparseProduct(factors).__matmul__, M)
-            calls[SCIPY.format(k)] = partial(scipy_chain, factors, M)
-        for method, seconds in alternate(calls, rounds=6, most=5).items():
-            yield {"method": method, "seed": seed, "milliseconds": 1e3 * seconds}
+    rng = np.random.default_rng(seed)
+    U, M = rng.standard_normal((D, D), np.float32), rng.standard_normal((D, VECTORS), np.float32)
+    calls: dict[str, Callable[[], Any]] = {DENSE: partial(np.matmul, U, M)}
+    for k in LEVELS:
+        factors = [regular_factor(D, k, rng) for _ in range(int(np.log2(D)))]
+        calls[FAST.format(k)] = partial(SparseProduct(factors).__matmul__, M)
+        calls[SCIPY.format(k)] = partial(scipy_chain, factors, M)
+    for method, seconds in alternate(calls, rounds=6, most=5).items():
+        yield {"method": method, "milliseconds": 1e3 * seconds}
 
 
 def regular_factor(n: int, k: int, rng: np.random.Generator) -> Any:

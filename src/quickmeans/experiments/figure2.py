@@ -21,23 +21,22 @@ ENDS = {FLAT.format(5): 1.027, FLAT.format(2): 1.08}
 
 
 def cases(run: Run) -> list[Row]:
-    """One per data set."""
-    return [{"data": name, "K": K} for name in run.images()]
+    """Every data set with every seed."""
+    return run.seeded([{"data": name, "K": K} for name in run.images()])
 
 
-def measure(run: Run, data: str, K: int) -> Iterator[Row]:
+def measure(run: Run, data: str, K: int, seed: int) -> Iterator[Row]:
     """The objective after every iteration."""
-    for seed in run.seeds:
-        plain = kmeans(run, data, K, seed)
-        yield from _curve("K-means", seed, plain.centers.size, plain.history)
-        for method in QUICK if run.quick else METHODS:
-            model = qkmeans(run, data, K, seed, method)
-            yield from _curve(method, seed, n_numbers(model), model.objective_history_[1::2])
+    plain = kmeans(run, data, K, seed)
+    yield from _curve("K-means", plain.centers.size, plain.history)
+    for method in QUICK if run.quick else METHODS:
+        model = qkmeans(run, data, K, seed, method)
+        yield from _curve(method, n_numbers(model), model.objective_history_[1::2])
 
 
-def _curve(method: str, seed: int, numbers: int, history: Any) -> Iterator[Row]:
+def _curve(method: str, numbers: int, history: Any) -> Iterator[Row]:
     for i, value in enumerate(history):
-        yield {"method": method, "seed": seed, "numbers": numbers, "iteration": i + 1, "objective": float(value)}
+        yield {"method": method, "numbers": numbers, "iteration": i + 1, "objective": float(value)}
 
 
 def final(results: Results, data: str, method: str) -> Spread | None:

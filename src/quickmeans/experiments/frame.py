@@ -41,13 +41,17 @@ class Run:
         there = [name for name in IMAGES if not missing(name, self.data)]
         return there or ["digits"]
 
+    def seeded(self, cases: list[Row]) -> list[Row]:
+        """Each case with every seed."""
+        return [{**case, "seed": seed} for case in cases for seed in self.seeds]
+
     def blob_cases(self) -> list[Row]:
-        """Blobs with every number of clusters."""
-        return [{"data": "blobs", "K": K} for K in MANY[self.quick]]
+        """Blobs with every number of clusters and every seed."""
+        return self.seeded([{"data": "blobs", "K": K} for K in MANY[self.quick]])
 
     def image_cases(self) -> list[Row]:
-        """Every image data set with every number of clusters."""
-        return [{"data": name, "K": K} for name in self.images() for K in FEW[self.quick]]
+        """Every image data set with every number of clusters and every seed."""
+        return self.seeded([{"data": name, "K": K} for name in self.images() for K in FEW[self.quick]])
 
 
 @lru_cache(maxsize=1)

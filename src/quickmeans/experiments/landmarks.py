@@ -2,13 +2,23 @@
 
 from typing import Any
 
+import quickmeans
 from quickmeans.experiments.frame import Run
-from quickmeans.experiments.models import kmeans, qkmeans
+from quickmeans.experiments.models import kmeans, model_path, qkmeans
 from quickmeans.kernel_approximation import QKNystroem
 
 
 def nystroem(run: Run, data: str, K: int, seed: int, method: str) -> QKNystroem:
-    """Fitted: on rows ("uniform"), on the centroids of "K-means", or on those of a QKMeans."""
+    """Fitted: on rows ("uniform"), on the centroids of "K-means", or on those of a QKMeans; kept in a file, too."""
+    path = model_path(run, data, K, f"Nystroem, {method}", seed).with_suffix(".safetensors")
+    if not path.exists():
+        _fitted(run, data, K, seed, method).save(path)
+    model = quickmeans.load(path)
+    assert isinstance(model, QKNystroem)
+    return model
+
+
+def _fitted(run: Run, data: str, K: int, seed: int, method: str) -> QKNystroem:
     landmarks: Any = method
     if method == "K-means":
         landmarks = kmeans(run, data, K, seed).centers

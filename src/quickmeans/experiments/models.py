@@ -57,10 +57,13 @@ def start(X: NDArray[Any], K: int, seed: int) -> NDArray[Any]:
 
 def kmeans(run: Run, data: str, K: int, seed: int) -> Means:
     """Plain k-means from the same rows."""
-    path = _path(run, data, K, "K-means", seed).with_suffix(".npz")
+    path = model_path(run, data, K, "K-means", seed).with_suffix(".npz")
     if not path.exists():
         X = run.split(data).X
-        np.savez(path, **lloyd(X, start(X, K, seed), n_iterations(data))._asdict())
+        found = lloyd(X, start(X, K, seed), n_iterations(data))
+        unfinished = path.with_suffix(".part.npz")
+        np.savez(unfinished, **found._asdict())
+        unfinished.replace(path)
     with np.load(path) as file:
         return Means(file["centers"], file["labels"], file["history"])
 
@@ -83,7 +86,7 @@ def lloyd(X: NDArray[Any], centers: NDArray[Any], max_iter: int) -> Means:
 
 def qkmeans(run: Run, data: str, K: int, seed: int, method: str) -> QKMeans:
     """QKMeans by the paper's solvers ("QK-means, sparsity 5", "hierarchical QK-means, sparsity 5") or ours."""
-    path = _path(run, data, K, method, seed).with_suffix(".safetensors")
+    path = model_path(run, data, K, method, seed).with_suffix(".safetensors")
     if not path.exists():
         X = run.split(data).X
         model = QKMeans(K, init=start(X, K, seed), max_iter=n_iterations(data), tol=0, callback=Settled(),
@@ -115,7 +118,8 @@ def n_numbers(model: QKMeans) -> int:
     return int(model.cluster_centers_.size)
 
 
-def _path(run: Run, data: str, K: int, method: str, seed: int) -> Path:
+def model_path(run: Run, data: str, K: int, method: str, seed: int) -> Path:
+    """Where a fitted model is kept, but for its ending."""
     folder = run.directory / "models"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{data}-{K}-{re.sub('[^a-z0-9]+', '-', method.lower())}-{seed}"
