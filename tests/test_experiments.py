@@ -7,6 +7,7 @@ from rich.console import Console
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
 
 from quickmeans.cli import main
 from quickmeans.experiments import EXPERIMENTS, experiment, figure1, figure2, figure3, figure4, figure5, frame
@@ -21,6 +22,13 @@ from quickmeans.experiments.search import cluster_search
 from quickmeans.experiments.svm import LinearSVM
 from quickmeans.experiments.table3 import compare
 from quickmeans.experiments.timing import _seconds
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Threads cost more than they give on matrices this small."""
+    with threadpool_limits(1, "blas"):
+        yield
 
 
 def once(calls, **_):

@@ -70,13 +70,13 @@ def kmeans(run: Run, data: str, K: int, seed: int) -> Means:
 
 def lloyd(X: NDArray[Any], centers: NDArray[Any], max_iter: int) -> Means:
     """Lloyd's algorithm with scikit-learn's distances; the history has the objective after every iteration."""
-    scatter, history = float(np.vdot(X, X.astype(np.float64))), []
-    settled = Settled()
+    rows = X.astype(np.float64)
+    scatter, history, settled = float(np.vdot(rows, rows)), [], Settled()
     for i in range(max_iter):
         labels = pairwise_distances_argmin(X, centers)
-        members = sp.csr_array((np.ones(len(X), X.dtype), (labels, np.arange(len(X)))), shape=(len(centers), len(X)))
+        members = sp.csr_array((np.ones(len(X)), (labels, np.arange(len(X)))), shape=(len(centers), len(X)))
         sizes = np.bincount(labels, minlength=len(centers))
-        means = (members @ X.astype(np.float64)) / np.maximum(sizes, 1)[:, None]
+        means = (members @ rows) / np.maximum(sizes, 1)[:, None]
         centers = np.where(sizes[:, None] > 0, means, centers).astype(X.dtype)
         history.append(scatter - float(sizes @ (means**2).sum(axis=1)))
         if settled(i, history[-1]):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import inv
 
 _C = 1.0  # as LinearSVC by default
 _BLOCK = 4096  # rows
@@ -31,11 +31,11 @@ class LinearSVM:
         """Learn the weights `coef_`, of shape (features + 1, classes)."""
         self.classes_, classes = np.unique(y, return_inverse=True)
         F = _with_ones(F)
-        bound = cho_factor(np.eye(F.shape[1]) + 2 * _C * (F.T @ F).astype(np.float64))
+        step_sizes = inv(np.eye(F.shape[1]) + 2 * _C * (F.T @ F).astype(np.float64))
         W = ahead = np.zeros((F.shape[1], len(self.classes_)))
         momentum = 1.0
         for _ in range(self.max_iter):
-            new = ahead - cho_solve(bound, _gradient(F, classes, ahead))
+            new = ahead - step_sizes @ _gradient(F, classes, ahead)
             step = new - W
             if np.vdot(ahead - new, step) > 0:  # the momentum points uphill: without it from here
                 momentum = 1.0
