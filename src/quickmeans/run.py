@@ -12,7 +12,7 @@ from quickmeans.lloyd.assign import ProductRows
 from quickmeans.lloyd.factor import factor_by
 from quickmeans.lloyd.follower import ProductFollower
 from quickmeans.lloyd.init import kmeans_plusplus, random_rows, sample_size
-from quickmeans.lloyd.loop import Clustering, lloyd
+from quickmeans.lloyd.loop import Clustering, iterate, lloyd
 from quickmeans.lloyd.minibatch import mini_batch_means
 from quickmeans.lloyd.passes import ChunkPass, Pass, passes_over
 from quickmeans.lloyd.points import Elsewhere, Frame, Points
@@ -38,6 +38,8 @@ def run_once(model: Any, points: Points, seed: int, watch: Any) -> Clustering:
         else:
             centers, counts = starting_centers(model, points, start_rng, watch.say)
         run = Clustering(centers, screener(centers), counts=None if model.batch_size is None else counts)
+        if run.counts is not None:
+            screener.keep()
     tol = model.tol * points.scatter / (points.total * points.X.shape[1])
     observe = watch if checkpoint is None else checkpoint.before(watch, run, screener)
     passes = _passes(model, points)
@@ -83,15 +85,15 @@ def starting_centers(
     elif model.sample_start and len(points) > 2 * size:
         some = _sample(points, np.sort(rng.choice(len(points), size, replace=False)), model.n_clusters)
     iterations = _SAMPLE_ITERATIONS if model.sample_start and len(some) < len(points) else 0
+    if model.batch_size is not None:  # in all no more rows than one pass has
+        iterations = min(iterations, len(points) // len(some))
     centers, counts = draw(some, model.n_clusters, rng), None
     if iterations:
         say(f"Start: {iterations} iterations on {len(some)} of {len(points)} rows")
         screener = screener_of(model, some, rng)
-        run = Clustering(centers, screener(centers))
-        run = lloyd(passes_over(some, model.n_clusters), run, screener, max_iter=iterations, tol=0.0)
-        if run.interrupted:
-            raise KeyboardInterrupt
-        centers, counts = run.centers, run.counts
+        run, passes = Clustering(centers, screener(centers)), passes_over(some, model.n_clusters)
+        iterate(passes, run, screener, iterations)
+        centers, counts = run.centers, passes.sums.weights.copy()
     if some is not points:
         centers = np.asarray(centers + some.frame.mean - points.frame.mean, np.float64)
     return centers, counts

@@ -63,7 +63,7 @@ def lloyd(
     Stops when no label changes, or when the squared moves of the centroids add up to `tol` or less.
     """
     with stopping_at_interrupt(run):
-        _iterate(passes, run, screener, max_iter, tol, observe)
+        iterate(passes, run, screener, max_iter, tol, observe)
     return settle(passes, run, screener)
 
 
@@ -77,9 +77,10 @@ def settle(passes: Pass, run: Clustering, screener: Screener) -> Clustering:
     return run
 
 
-def _iterate(
-    passes: Pass, run: Clustering, screener: Screener, max_iter: int, tol: float, observe: Observer | None
+def iterate(
+    passes: Pass, run: Clustering, screener: Screener, max_iter: int, tol: float = 0.0, observe: Observer | None = None
 ) -> None:
+    """The iteration without its end."""
     while run.n_iter < max_iter and not run.converged:
         passes.assign(run.screen)
         passes.refill()

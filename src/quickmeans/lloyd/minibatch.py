@@ -30,6 +30,7 @@ from quickmeans.threads import instruction_set
 
 _LEAST_GAIN = 1e-3  # a pass that lowers the objective by less than this share is the last
 _WINDOW = 100  # a centroid that has got none of so many rows per centroid is given another place
+_STALE = 0.1  # a screen is kept while rows since it was made have less than this share of what the centroids stand for
 _GROWTH = 2.0  # a screen that lists so many times more candidates than at first is chosen anew
 
 
@@ -37,7 +38,8 @@ class MiniBatch:
     """Means about the mean of all, how much weight each has got, and the screen that rows are compared with.
 
     Where the rows of a product are the centroids, these are compared with, and the product follows the means. Screen or
-    product are made anew once some rows per centroid have passed.
+    product are made anew once some rows per centroid have passed, and the centroids have moved by them: a centroid that
+    stands for many rows hardly does.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class MiniBatch:
     ) -> None:
         self.frame, self.centers, self.counts, self.screener = frame, centers.copy(), counts.copy(), screener
         self.window = np.zeros(len(centers))  # weight that each has got lately
-        self.n_window = self.n_since = 0
+        self.n_window, self.n_since, self.weight_since = 0, 0, 0.0
         self.listed = 0.0
         self._room = np.empty((3, *centers.shape))  # fresh memory costs more than the arithmetic
         self._interval = int(np.ceil(screener.patience * len(centers)))
@@ -59,11 +61,11 @@ class MiniBatch:
     def refresh(self) -> None:
         """A screen for the centroids where they are now."""
         self.screen = self.screener(self.centers, self.counts)
-        self.n_since = 0
+        self.n_since, self.weight_since = 0, 0.0
 
     def step(self, rows: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int) -> Assignment:
         """Let the centroids follow these rows; `found.objective` is the objective before they do."""
-        if self.n_since >= self._interval:
+        if self.n_since >= self._interval and self.weight_since >= _STALE * float(self.counts.sum()):
             self.refresh()
         found = Assignment.empty(len(rows), self.frame.dtype)
         self.screen.assign(rows, found, n_threads, settle_all=False)
@@ -76,6 +78,7 @@ class MiniBatch:
         if isinstance(self.screen, ProductRows):
             found.objective = float(found.squared_distances(self.frame).astype(np.float64) @ w)
         self.n_since += len(rows)
+        self.weight_since += float(n.sum())
         self.n_window += len(rows)
         self._replace_dead(rows, found, w)
         self._look_after_screen(found)
@@ -138,7 +141,7 @@ class MiniBatch:
         for row, _, k in refill(found.labels.copy(), sizes, pool):
             self.centers[k] = self.frame.centred(rows[row : row + 1].astype(np.float64))[0]
             self.counts[k] = weights[row]
-            self.n_since = self._interval  # time for a new screen
+            self._call_for_screen()
         self.window[:], self.n_window = 0, 0
 
     def _look_after_screen(self, found: Assignment) -> None:
@@ -147,7 +150,12 @@ class MiniBatch:
         self.listed = self.listed or listed
         if listed > _GROWTH * self.listed + 1:
             self.screener.look_again()
-            self.listed, self.n_since = 0.0, self._interval
+            self.listed = 0.0
+            self._call_for_screen()
+
+    def _call_for_screen(self) -> None:
+        """It is time for a new one."""
+        self.n_since, self.weight_since = self._interval, np.inf
 
 
 def mini_batch_means(

@@ -86,6 +86,10 @@ class Screener:
         """Take the kind of screen that another one has found for the same rows."""
         self.rank, self.reach, self.basis, self.n_calls = rank, reach, basis, 2
 
+    def keep(self) -> None:
+        """Choose no second time: the first centroids were means already."""
+        self.n_calls = 2
+
     def look_again(self) -> None:
         """Choose anew next time, as if for the first: the centroids have gone too far."""
         self.n_calls, self.rank, self.basis, self.basis_of = min(self.n_calls, 1), 0, None, None
