@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from quickmeans.lloyd.points import rows_at_a_time
 from quickmeans.nystroem.features import dense
 from quickmeans.transform import SparseProduct, haar, hadamard
 
@@ -29,14 +30,13 @@ class Structured:
         order = 1 << (n_columns - 1).bit_length()
         self.transform = TRANSFORMS[name](order)
         self.n_columns = n_columns
-        signs = self.transform.toarray()[:, :n_columns]
-        useful = np.flatnonzero(signs.any(axis=1))  # not those on the columns that fill up the order
+        useful = np.flatnonzero(_reaches(self.transform, n_columns))  # not those on columns that fill up the order
         self.blocks = -(-n_landmarks // len(useful))
         sizes = [min(len(useful), n_landmarks - i * len(useful)) for i in range(self.blocks)]
         rows = np.concatenate([np.sort(rng.permutation(useful)[:size]) for size in sizes])
         self.block = np.repeat(np.arange(self.blocks), sizes)
         # The rows of T that are used, scaled so that their largest entry is one.
-        signs = signs[rows]
+        signs = self.transform.T.apply(sp.eye_array(order, format="csr")[rows].toarray())[:, :n_columns]
         self.scale = 1 / np.abs(signs).max(axis=1)
         self.signs = np.asarray(signs * self.scale[:, None], np.float64)
         self.select = sp.csr_array(
@@ -58,11 +58,7 @@ class Structured:
         """Lloyd's iteration over vectors."""
         product = self.product(vectors, dtype)
         for _ in range(_ITERATIONS):
-            labels = _nearest(X, product, mean, n_threads)
-            counts = np.bincount(labels, minlength=len(self.block)).astype(np.float64)
-            members = sp.csr_array((np.ones(len(labels), X.dtype), (labels, np.arange(len(labels)))),
-                                   shape=(len(self.block), len(labels)))  # fmt: skip
-            sums = dense(members @ X).astype(np.float64) - counts[:, None] * mean
+            counts, sums = _clusters(X, product, mean, n_threads)
             new = vectors.copy()
             for i in range(self.blocks):
                 mine = self.block == i
@@ -75,12 +71,24 @@ class Structured:
         return product
 
 
-def _nearest(X: Any, product: SparseProduct, mean: NDArray[np.float64], n_threads: int) -> NDArray[np.int64]:
-    """The nearest landmark of every row about the mean."""
-    rows = product.toarray().astype(np.float64)
-    bias = np.einsum("kj,kj->k", rows, rows) / 2 + rows @ mean
-    labels = np.empty(X.shape[0], np.int64)
-    for begin in range(0, X.shape[0], 4096):
-        part = slice(begin, begin + 4096)
-        labels[part] = product.nearest_row(dense(X[part]), bias=bias, n_threads=n_threads)
-    return labels
+def _reaches(transform: SparseProduct, n_columns: int) -> NDArray[np.bool_]:
+    """Which rows of the transform are not zero on the first columns; no two paths through its factors cancel out."""
+    sizes = (np.arange(transform.shape[1]) < n_columns).astype(np.float64)
+    for S in reversed(transform.factors):
+        sizes = abs(S) @ sizes
+    return np.asarray(sizes > 0)
+
+
+def _clusters(
+    X: Any, product: SparseProduct, mean: NDArray[np.float64], n_threads: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many rows, about the mean, are nearest to each landmark, and their sums."""
+    K, step = product.shape[0], rows_at_a_time(X.shape[1])
+    counts, sums = np.zeros(K), np.zeros(product.shape)
+    for begin in range(0, X.shape[0], step):
+        rows = dense(X[begin : begin + step]) - mean.astype(product.dtype)
+        labels = product.nearest_row(rows, n_threads=n_threads)
+        members = sp.csr_array((np.ones(len(rows), rows.dtype), (labels, np.arange(len(rows)))), shape=(K, len(rows)))
+        counts += np.bincount(labels, minlength=K)
+        sums += members @ rows
+    return counts, sums
