@@ -274,6 +274,9 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number) or not 0 < gamma < np.inf:
             raise ValueError(f"gamma must be a positive finite number, got {gamma!r}.")
         dtype = self._dtype_with(rows)
+        if 2 * float(gamma) > float(np.finfo(dtype).max):
+            wider = " or use float64" if dtype == np.float32 else ""
+            raise ValueError(f"gamma={gamma!r} is too large for {dtype}; scale X{wider}.")
         centre = np.zeros(self.shape[1]) if mean is None else check_dense(mean, "mean").astype(np.float64)
         if centre.shape != (self.shape[1],):
             raise ValueError(f"mean must have shape ({self.shape[1]},), one value per column, got {centre.shape}.")
