@@ -14,12 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from quickmeans.cluster import QKMeans
+from quickmeans.lloyd.points import rows_at_a_time
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import dense, features, kernel_values, relative_error, root_inverse
 from quickmeans.nystroem.kernels import NAMES, Landmarks, make_kernel
 from quickmeans.nystroem.leverage import by_leverage
 from quickmeans.nystroem.structured import Structured
-from quickmeans.parameters import is_number
+from quickmeans.parameters import check_whole, is_number
 from quickmeans.threads import resolve_threads
 from quickmeans.transform import SparseProduct
 from quickmeans.transform.checks import readable
@@ -51,8 +52,8 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         "sigmoid", :math:`\tanh(\gamma \langle x, y\rangle + c_0)`. None: one over the number of features.
         "scale": that, over the variance of the entries of X. "mean-distance": one over the mean of
         :math:`\|x - y\|^2` over all pairs of rows.
-    degree : int
-        Of "polynomial".
+    degree : float
+        Of "polynomial"; not below 1.
     coef0 : float
         :math:`c_0` of "polynomial" and "sigmoid".
     n_components : int
@@ -61,8 +62,8 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         "qkmeans": k-means centroids, compressed. "kmeans": the centroids themselves. "uniform": rows of X. "leverage":
         rows drawn by their ridge leverage scores. "hadamard", "haar": rows of X with the signs, or on the supports, of
         rows of the transform; "kmeans-hadamard": such landmarks learned by k-means. An array: these points. A QKMeans:
-        its centroids, compressed if they are not already; it is fitted first if it is not. With the last two
-        `n_components` is ignored.
+        its centroids, compressed if they are not already; it is fitted first if it is not, as its clone in a grid
+        search is. With the last two `n_components` is ignored.
     compression : float or "auto"
         Of "qkmeans": K D over the multiply-adds of the product. "auto": the highest of 2.5, 5, 10, 20 and 40 at which
         the error on a sample of rows exceeds that of the centroids themselves by no more than 2 %; 1 if there is
@@ -83,7 +84,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     product_ : SparseProduct
         Its rows plus `mean_` are the landmarks.
     mean_ : array of shape (n_features,)
-        The point that the product is about.
+        The point that the product is about: the mean of X, or zero for dense landmarks and kernels other than "rbf".
     gamma_ : float
         `gamma` as a number.
     n_features_in_ : int
@@ -108,7 +109,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         kernel: str | tuple[Callable[..., Any] | None, Callable[..., Any]] = "rbf",
         *,
         gamma: float | str | None = None,
-        degree: int = 3,
+        degree: float = 3,
         coef0: float = 1.0,
         n_components: int = 100,
         landmarks: str | ArrayLike | QKMeans = "qkmeans",
@@ -133,9 +134,9 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._check_parameters()
         X = self._check_rows(X, reset=True)
         dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-        mean, squares = _moments(X)
-        self.gamma_ = self._resolved_gamma(mean, squares)
-        chosen, self.component_indices_ = self._chosen(X, mean, dtype)
+        mean, spread = _moments(X)
+        self.gamma_ = self._resolved_gamma(mean, spread)
+        chosen, self.component_indices_ = self._chosen(X, _rounded(mean, dtype), dtype)
         self._keep(chosen)
         return self
 
@@ -161,20 +162,21 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if isinstance(self.landmarks, QKMeans):
             return self._of_clusters(X, self._fitted(self.landmarks, X), mean, dtype, rng), None
         if not isinstance(self.landmarks, str):
-            return Landmarks.dense(self._given(X), mean, dtype), None
+            return Landmarks.dense(self._given(X, dtype), self._centre(mean), dtype), None
         K = self._n_landmarks(X.shape[0])
         if self.landmarks in ("kmeans", "qkmeans"):
             model = QKMeans(K, max_iter=_ITERATIONS, random_state=rng.randint(2**31), n_threads=self.n_threads)
             return self._of_clusters(X, self._fitted(model, X), mean, dtype, rng), None
         if self.landmarks in ("uniform", "leverage"):
-            nowhere = Landmarks.dense(mean[None], mean, dtype)
+            centre = self._centre(mean)
+            nowhere = Landmarks.dense(centre[None], centre, dtype)
             kernel = make_kernel(self.kernel, self.gamma_, self.degree, self.coef0, nowhere)
             rows = (
                 np.sort(rng.permutation(X.shape[0])[:K])
                 if self.landmarks == "uniform"
-                else by_leverage(X, kernel, mean, K, rng, threads)
+                else by_leverage(X, kernel, K, rng, threads)
             )
-            return Landmarks.dense(dense(X[rows]), mean, dtype), rows
+            return Landmarks.dense(dense(X[rows]), centre, dtype), rows
         structure = Structured(self.landmarks.removeprefix("kmeans-"), K, X.shape[1], rng)
         starts = dense(X[rng.permutation(X.shape[0])[: structure.blocks]]) - mean
         if self.landmarks == "kmeans-hadamard":
@@ -186,9 +188,10 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ) -> Landmarks:
         """Centroids: as they are, as they were factored, or factored now."""
         if model._fitted_shortlist == 0 and model.product_ is not None:
-            return Landmarks(SparseProduct([S.astype(dtype) for S in model.product_.factors]), model.mean_)
+            factors = [S.astype(dtype) for S in model.product_.factors]
+            return Landmarks(SparseProduct(factors), _rounded(model.mean_, dtype))
         if isinstance(self.landmarks, str) and self.landmarks == "kmeans":
-            return Landmarks.dense(model.cluster_centers_, mean, dtype)
+            return Landmarks.dense(model.cluster_centers_, self._centre(mean), dtype)
         threads = resolve_threads(self.n_threads)
         sample = dense(X[np.sort(rng.permutation(X.shape[0])[:_SAMPLE])]).astype(np.float64)
 
@@ -197,7 +200,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             kernel = make_kernel(self.kernel, self.gamma_, self.degree, self.coef0, landmarks)
             normalization = root_inverse(kernel.values(landmarks.rows(), threads), dtype)
             F = features(sample, kernel, normalization, threads)
-            return relative_error(sample, F, kernel, mean, len(sample), threads)
+            return relative_error(sample, F, kernel, len(sample), threads)
 
         points = model.cluster_centers_.astype(np.float64) - mean
         sizes = np.bincount(model.predict(X), minlength=len(points)).astype(np.float64)
@@ -217,10 +220,22 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         return model
 
-    def _given(self, X: Any) -> NDArray[np.float64]:
+    def _centre(self, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What dense landmarks are stored about: distances keep their digits about the mean, products about zero."""
+        return mean if self.kernel == "rbf" else np.zeros_like(mean)
+
+    def _given(self, X: Any, dtype: np.dtype[Any]) -> NDArray[np.float64]:
+        try:
+            shape = np.asarray(self.landmarks, np.float64).shape
+        except (TypeError, ValueError):
+            shape = ()
+        if len(shape) != 2 or 0 in shape:
+            raise ValueError(_landmarks_must_be(self.landmarks))
         rows = check_array(self.landmarks, dtype=np.float64, ensure_all_finite=True, input_name="landmarks")
         if rows.shape[1] != X.shape[1]:
             raise ValueError(f"landmarks has {rows.shape[1]} columns, but X has {X.shape[1]}; they must be as many.")
+        if np.abs(rows).max() > np.finfo(dtype).max:
+            raise ValueError(f"landmarks has numbers that are not finite in {dtype}; scale it and X, or use float64.")
         return np.asarray(rows, np.float64)
 
     def _n_landmarks(self, n_rows: int) -> int:
@@ -232,16 +247,18 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         return n_rows
 
-    def _resolved_gamma(self, mean: NDArray[np.float64], squares: float) -> float:
-        """gamma as a number; `squares` is the mean of ||x||^2."""
-        D = len(mean)
+    def _resolved_gamma(self, mean: NDArray[np.float64], spread: float) -> float:
+        """gamma as a number; `spread` is the mean of ||x - mean||^2."""
         if self.gamma is None:
-            return 1.0 / D
+            return 1.0 / len(mean)
         if not isinstance(self.gamma, str):
             return float(self.gamma)
-        spread = squares - D * mean.mean() ** 2 if self.gamma == "scale" else 2 * (squares - mean @ mean)
-        # Equal rows, to rounding, have no scale.
-        return float(1.0 / spread) if spread > 1e-12 * squares else 1.0
+        inverse = spread + float(np.square(mean - mean.mean()).sum()) if self.gamma == "scale" else 2 * spread
+        if inverse <= 1e-24 * (mean @ mean):  # equal rows, to rounding, have no scale
+            return 1.0
+        if inverse < np.finfo(np.float64).tiny:
+            raise ValueError(f"The rows of X are too near each other for gamma={self.gamma!r}; scale X.")
+        return 1.0 / inverse
 
     # ---- use ------------------------------------------------------------------------------------------------------
 
@@ -261,8 +278,9 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def approximate_kernel(self, X: Any, Y: Any = None) -> NDArray[Any]:
         r""":math:`\tilde K = C_X W^+ C_Y'`, the approximate kernel between the rows of X and of Y (by default X)."""
-        F = self.transform(X)
-        return np.asarray(F @ (F if Y is None else self.transform(Y)).T)
+        check_is_fitted(self)
+        F = self._features(self._check_rows(X, reset=False))
+        return np.asarray(F @ (F if Y is None else self._features(self._check_rows(Y, reset=False))).T)
 
     def approximation_error(self, X: Any) -> float:
         r""":math:`\|K - \tilde K\|_F / \|K\|_F` for the kernel matrix of the rows of X, without ever forming it.
@@ -275,7 +293,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         seed = check_random_state(self.random_state).randint(2**31)
         chosen = np.random.default_rng(seed).permutation(n)[:_EXACT]  # not those that landmarks are drawn from
         rows = dense(X[np.sort(chosen)] if n > _EXACT else X)
-        return relative_error(rows, self._features(rows), self._values, self.mean_, n, resolve_threads(self.n_threads))
+        return relative_error(rows, self._features(rows), self._values, n, resolve_threads(self.n_threads))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to the file `path` for :func:`quickmeans.load`."""
@@ -284,8 +302,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         save(self, path)
 
     def _features(self, X: Any) -> NDArray[Any]:
-        dtype = np.result_type(self.normalization_.dtype, X.dtype if X.dtype.kind == "f" else np.float64)
-        normalization = self.normalization_.astype(np.float32 if dtype == np.float32 else np.float64, copy=False)
+        normalization = self.normalization_.astype(np.result_type(self.normalization_.dtype, X.dtype), copy=False)
         return features(X, self._values, normalization, resolve_threads(self.n_threads))
 
     # ---- checks ---------------------------------------------------------------------------------------------------
@@ -306,19 +323,16 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         named = gamma is None or (isinstance(gamma, str) and gamma in _GAMMAS)
         if not named and not (is_number(gamma) and 0 < float(gamma) < np.inf):  # type: ignore[arg-type]  # a number by now
             raise ValueError(f"gamma must be a positive number, 'scale', 'mean-distance' or None, got {gamma!r}.")
-        for name in ("degree", "n_components"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number not below 1, got {value!r}.")
+        check_whole("n_components", self.n_components, 1)
+        if not is_number(self.degree) or not 1 <= self.degree < np.inf:
+            raise ValueError(f"degree must be a finite number not below 1, got {self.degree!r}.")
         if not is_number(self.coef0) or not np.isfinite(self.coef0):
             raise ValueError(f"coef0 must be a finite number, got {self.coef0!r}.")
         if isinstance(self.landmarks, str) and self.landmarks not in _LANDMARKS:
-            raise ValueError(
-                f"landmarks must be one of {', '.join(map(repr, _LANDMARKS))}, an array or a QKMeans, "
-                f"got {self.landmarks!r}."
-            )
+            raise ValueError(_landmarks_must_be(self.landmarks))
         compression = self.compression
-        if compression != "auto" and not (is_number(compression) and 1 <= float(compression) < np.inf):
+        found = isinstance(compression, str) and compression == "auto"
+        if not found and not (is_number(compression) and 1 <= float(compression) < np.inf):
             raise ValueError(f"compression must be a finite number not below 1, or 'auto', got {compression!r}.")
 
     def __sklearn_tags__(self) -> Any:
@@ -329,11 +343,21 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 
 def _moments(X: Any) -> tuple[NDArray[np.float64], float]:
-    """The mean of the rows, and the mean of their squared lengths."""
-    mean, squares = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel(), 0.0
+    """The mean of the rows, and the mean of their squared distances from it."""
+    squares, step = 0.0, rows_at_a_time(X.shape[1])
     with np.errstate(over="ignore"):
-        for begin in range(0, X.shape[0], 1024):
-            squares += float(np.square(dense(X[begin : begin + 1024]), dtype=np.float64).sum())
-    if not np.isfinite(squares):
-        raise ValueError("The squares of the numbers in X overflow float64; scale X.")
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        for begin in range(0, X.shape[0], step):
+            squares += float(np.square(dense(X[begin : begin + step]) - mean).sum())
+        if not np.isfinite(squares + mean @ mean):
+            raise ValueError("The squares of the numbers in X overflow float64; scale X.")
     return mean, squares / X.shape[0]
+
+
+def _rounded(mean: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.float64]:
+    """A mean that arithmetic of the given type has exactly, so that it is the same in C, W and the landmarks."""
+    return mean.astype(dtype).astype(np.float64)
+
+
+def _landmarks_must_be(landmarks: Any) -> str:
+    return f"landmarks must be one of {', '.join(map(repr, _LANDMARKS))}, an array or a QKMeans, got {landmarks!r}."

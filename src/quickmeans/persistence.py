@@ -144,7 +144,7 @@ def _encode_nystroem(model: QKNystroem) -> bytes:
     about = {
         "parameters": _storable_parameters(model),
         "fitted_kernel": kernel,
-        "fitted_degree": int(degree),
+        "fitted_degree": plain(degree),
         "fitted_coef0": float(coef0),
         "gamma": float(model.gamma_),
         "n_factors": len(model.product_.factors),
@@ -234,8 +234,9 @@ def _nystroem(about: About, tensors: Tensors) -> QKNystroem:
         raise ValueError("the header must have format version 1.")
     model = QKNystroem(**_parameters(about, QKNystroem))
     model._check_parameters()
-    kernel, degree, coef0 = about.get("fitted_kernel"), number(about, "fitted_degree", int), about.get("fitted_coef0")
-    if kernel not in NAMES or degree < 1 or type(coef0) is not float or not is_storable(coef0):
+    kernel, degree, coef0 = about.get("fitted_kernel"), about.get("fitted_degree"), about.get("fitted_coef0")
+    powers = isinstance(degree, int | float) and is_storable(degree) and degree >= 1
+    if kernel not in NAMES or not powers or type(coef0) is not float or not is_storable(coef0):
         raise ValueError("fitted_kernel, fitted_degree and fitted_coef0 must be those of a kernel.")
     fitted: dict[str, Any] = {"gamma_": number(about, "gamma", float), "_fitted_kernel": (kernel, degree, coef0)}
     if not fitted["gamma_"] > 0:

@@ -16,7 +16,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans.nystroem.kernels import Kernel, Landmarks
+from quickmeans.lloyd.points import rows_at_a_time
+from quickmeans.nystroem.kernels import Gaussian, Kernel
 from quickmeans.threads import with_one_blas_thread
 
 _ROWS = 512  # of a block: its kernel values stay in the cache until they are normalised
@@ -43,15 +44,22 @@ def features(X: Any, kernel: Kernel, normalization: NDArray[Any], n_threads: int
     def fill(part: slice) -> None:
         np.dot(kernel.values(dense(X[part]), 1).astype(out.dtype, copy=False), normalization, out=out[part])
 
-    over_blocks(fill, X.shape[0], n_threads)
+    _over_blocks(fill, X, n_threads)
     return out
 
 
 def kernel_values(X: Any, kernel: Kernel, n_threads: int) -> NDArray[Any]:
     """C for rows in an array or a CSR matrix."""
-    if not sp.issparse(X):
+    if isinstance(kernel, Gaussian) and not sp.issparse(X):  # which takes no memory but for tiles
         return kernel.values(X, n_threads)
-    return np.concatenate([kernel.values(dense(X[part]), n_threads) for part in _blocks(X.shape[0], _ROWS)])
+    product = kernel.landmarks.product
+    out = np.empty((X.shape[0], product.shape[0]), np.result_type(product.dtype, X.dtype))
+
+    def fill(part: slice) -> None:
+        out[part] = kernel.values(dense(X[part]), 1)
+
+    _over_blocks(fill, X, n_threads)
+    return out
 
 
 def dense(rows: Any) -> NDArray[Any]:
@@ -59,9 +67,9 @@ def dense(rows: Any) -> NDArray[Any]:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
 
 
-def over_blocks(work: Callable[[slice], None], n: int, n_threads: int) -> None:
-    """Do the work for all blocks of n rows; their bounds do not depend on the number of threads."""
-    parts = _blocks(n, _ROWS)
+def _over_blocks(work: Callable[[slice], None], X: Any, n_threads: int) -> None:
+    """Do the work for all blocks of rows of X; their bounds do not depend on the number of threads."""
+    parts = _blocks(X.shape[0], min(_ROWS, rows_at_a_time(X.shape[1])) if sp.issparse(X) else _ROWS)
     if len(parts) == 1:
         work(parts[0])
     else:
@@ -86,16 +94,14 @@ def _blocks(n: int, size: int) -> list[slice]:
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
-def relative_error(
-    rows: NDArray[Any], F: NDArray[Any], kernel: Kernel, mean: NDArray[np.float64], n_total: int, n_threads: int
-) -> float:
+def relative_error(rows: NDArray[Any], F: NDArray[Any], kernel: Kernel, n_total: int, n_threads: int) -> float:
     r""":math:`\|K - F F'\|_F / \|K\|_F` over `n_total` rows, from those of a sample.
 
     A sample of n rows has a share n / N of the diagonal and a share n (n - 1) / N (N - 1) of the other entries; both
     are scaled up. With all rows that is the error itself.
     """
     n = len(rows)
-    to_rows = kernel.against(Landmarks.dense(rows, mean, rows.dtype))
+    to_rows = kernel.against(rows, rows.dtype)
     on_diagonal, elsewhere = np.zeros(2), np.zeros(2)
     for part in _blocks(n, max(1, _ENTRIES // n)):
         K = to_rows.values(rows[part], n_threads).astype(np.float64, copy=False)

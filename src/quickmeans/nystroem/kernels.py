@@ -36,8 +36,11 @@ class Landmarks:
         return cls(SparseProduct([(np.asarray(rows, np.float64) - mean).astype(dtype)]), mean)
 
     def rows(self) -> NDArray[np.float64]:
-        """The landmarks themselves."""
-        return np.asarray(self.product.toarray().astype(np.float64) + self.mean, np.float64)
+        """The landmarks themselves; what rounding leaves of one at zero has no direction, and is made zero."""
+        rows = self.product.toarray().astype(np.float64) + self.mean
+        noise = 8 * float(np.finfo(self.product.dtype).eps) * np.linalg.norm(self.mean)
+        rows[np.linalg.norm(rows, axis=1) <= noise] = 0
+        return np.asarray(rows, np.float64)
 
     def dots(self, X: Array, n_threads: int) -> Array:
         """<x, u_k> for all rows of X."""
@@ -49,11 +52,15 @@ class Landmarks:
 class Kernel(Protocol):
     """Values between rows and landmarks."""
 
+    @property
+    def landmarks(self) -> Landmarks:
+        """The landmarks."""
+
     def values(self, X: Array, n_threads: int) -> Array:
         """k(x, u_k) for the rows of X, N x K."""
 
-    def against(self, landmarks: Landmarks) -> "Kernel":
-        """The same kernel with other landmarks."""
+    def against(self, rows: Array, dtype: Any) -> "Kernel":
+        """The same kernel with these rows as landmarks."""
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
         """k(x, x) for the rows of X."""
@@ -71,9 +78,9 @@ class Gaussian:
         to = self.landmarks
         return to.product.gaussian(X, self.gamma, mean=to.mean, n_threads=n_threads)
 
-    def against(self, landmarks: Landmarks) -> "Gaussian":
+    def against(self, rows: Array, dtype: Any) -> "Gaussian":
         """See :class:`Kernel`."""
-        return Gaussian(self.gamma, landmarks)
+        return Gaussian(self.gamma, Landmarks.dense(rows, self.landmarks.mean, dtype))
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
         """See :class:`Kernel`."""
@@ -81,7 +88,10 @@ class Gaussian:
 
 
 class DotProduct:
-    """A kernel by its f (None for one) and g."""
+    """A kernel by its f (None for one) and g.
+
+    Inner products with given rows need no mean: where it is large, it would only take digits away from them.
+    """
 
     def __init__(self, name: str, f: Scale | None, g: Profile, landmarks: Landmarks) -> None:
         """See the class."""
@@ -98,9 +108,9 @@ class DotProduct:
                 values *= np.asarray(self._factors, values.dtype)
         return self._checked(values)
 
-    def against(self, landmarks: Landmarks) -> "DotProduct":
+    def against(self, rows: Array, dtype: Any) -> "DotProduct":
         """See :class:`Kernel`."""
-        return DotProduct(self.name, self.f, self.g, landmarks)
+        return DotProduct(self.name, self.f, self.g, Landmarks.dense(rows, np.zeros(rows.shape[1]), dtype))
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
         """See :class:`Kernel`."""
@@ -120,8 +130,27 @@ class DotProduct:
         return values
 
 
+class Cosine(DotProduct):
+    """<x, y> / |x| |y|. Rows get length one before the product, so that none is too long or too short for it."""
+
+    def __init__(self, landmarks: Landmarks) -> None:
+        """See the class."""
+        super().__init__("cosine", _inverse_length, _itself, landmarks)
+
+    def values(self, X: Array, n_threads: int) -> Array:
+        """See :class:`Kernel`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            dots = self.landmarks.dots((X * _inverse_length(X)[:, None]).astype(X.dtype), n_threads)
+            dots *= np.asarray(self._factors, dots.dtype)
+        return self._checked(dots)
+
+    def against(self, rows: Array, dtype: Any) -> "Cosine":
+        """See :class:`Kernel`."""
+        return Cosine(Landmarks.dense(rows, np.zeros(rows.shape[1]), dtype))
+
+
 def make_kernel(
-    kernel: str | tuple[Scale | None, Profile], gamma: float, degree: int, coef0: float, landmarks: Landmarks
+    kernel: str | tuple[Scale | None, Profile], gamma: float, degree: float, coef0: float, landmarks: Landmarks
 ) -> Kernel:
     """The kernel by name, or from the user's f and g."""
     if isinstance(kernel, tuple):
@@ -132,20 +161,27 @@ def make_kernel(
         return DotProduct(kernel, None, partial(_power, gamma=gamma, degree=degree, coef0=coef0), landmarks)
     if kernel == "sigmoid":
         return DotProduct(kernel, None, partial(_tanh, gamma=gamma, coef0=coef0), landmarks)
-    return DotProduct(kernel, _inverse_length if kernel == "cosine" else None, _itself, landmarks)
+    return Cosine(landmarks) if kernel == "cosine" else DotProduct(kernel, None, _itself, landmarks)
 
 
 def _itself(t: Array) -> Array:
     return t
 
 
-def _power(t: Array, *, gamma: float, degree: int, coef0: float) -> Array:
+def _power(t: Array, *, gamma: float, degree: float, coef0: float) -> Array:
     t *= t.dtype.type(gamma)
     t += t.dtype.type(coef0)
-    base = t.copy() if degree > 1 else t
-    for _ in range(degree - 1):
-        t *= base
-    return t
+    if degree == int(degree) and degree <= 8:
+        base = t.copy() if degree > 1 else t
+        for _ in range(int(degree) - 1):
+            t *= base
+        return t
+    if degree != int(degree) and (t < 0).any():
+        raise ValueError(
+            f"A polynomial kernel of degree {degree} has no values where gamma <x, y> + coef0 is negative; "
+            "take a whole degree or a larger coef0."
+        )
+    return np.asarray(np.power(t, t.dtype.type(degree), out=t))
 
 
 def _tanh(t: Array, *, gamma: float, coef0: float) -> Array:

@@ -15,14 +15,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from quickmeans.lloyd.points import rows_at_a_time
 from quickmeans.nystroem.features import dense
-from quickmeans.nystroem.kernels import Kernel, Landmarks
-
-_ROWS = 4096  # whose scores are computed together
+from quickmeans.nystroem.kernels import Kernel
 
 
 def by_leverage(
-    X: Any, kernel: Kernel, mean: NDArray[np.float64], n_landmarks: int, rng: np.random.RandomState, n_threads: int
+    X: Any, kernel: Kernel, n_landmarks: int, rng: np.random.RandomState, n_threads: int
 ) -> NDArray[np.int64]:
     """Indices of so many different rows, drawn by their ridge leverage scores."""
     n = X.shape[0]
@@ -36,7 +35,7 @@ def by_leverage(
     weights = np.ones(len(sample))
     while True:
         among = order[: sizes.pop() if sizes else n]
-        scores = _scores(X, among, sample, weights, kernel, mean, rank, oversampling, n_threads)
+        scores = _scores(X, among, sample, weights, kernel, rank, oversampling, n_threads)
         if len(among) == n:
             return _drawn(among, scores, n_landmarks, rng)
         chosen = rng.random_sample(len(among)) < scores
@@ -51,25 +50,26 @@ def _scores(
     sample: NDArray[np.int64],
     weights: NDArray[np.float64],
     kernel: Kernel,
-    mean: NDArray[np.float64],
     rank: int,
     oversampling: float,
     n_threads: int,
 ) -> NDArray[np.float64]:
     """Estimates of the scores, between 0 and 1; the ridge is the mean of what `rank` eigenvalues leave over."""
     points = dense(X[sample]).astype(np.float64)
-    to_sample = kernel.against(Landmarks.dense(points, mean, np.float64))
+    to_sample = kernel.against(points, np.float64)
     W = to_sample.values(points, n_threads)
     eigenvalues = scipy.linalg.eigvalsh(W * np.outer(weights, weights), check_finite=False)
-    largest = max(eigenvalues[-1], np.finfo(np.float64).tiny)
-    ridge = max(eigenvalues[:-rank].clip(min=0).sum() / rank, 1e-12 * largest)
+    if eigenvalues[-1] < 1e-150:  # a sample of zeros: nothing to tell rows by
+        return np.full(len(among), min(1.0, rank * oversampling / len(among)))
+    ridge = max(eigenvalues[:-rank].clip(min=0).sum() / rank, 1e-12 * eigenvalues[-1])
     inverse = scipy.linalg.pinvh(W + np.diag(ridge / weights**2), check_finite=False)
     scores = np.empty(len(among))
-    for begin in range(0, len(among), _ROWS):
-        rows = dense(X[among[begin : begin + _ROWS]]).astype(np.float64)
+    step = rows_at_a_time(X.shape[1])
+    for begin in range(0, len(among), step):
+        rows = dense(X[among[begin : begin + step]]).astype(np.float64)
         C = to_sample.values(rows, n_threads)
         missed = kernel.diagonal(rows) - np.einsum("ik,kl,il->i", C, inverse, C, optimize=True)
-        scores[begin : begin + _ROWS] = oversampling * missed / ridge
+        scores[begin : begin + step] = oversampling * missed / ridge
     return np.clip(scores, 1e-12, 1)
 
 
