@@ -32,16 +32,16 @@ RULES = {
     ),
     "neighbors.py": ({"threads", "cluster", "parameters", "search"}, {"numpy", "scipy", "sklearn"}),
     "neighbors_transformer.py": ({"cluster", "neighbors"}, {"scipy", "sklearn"}),
-    "nystroem": ({"threads", "transform", "nystroem"}, {"numpy", "scipy"}),
+    "nystroem": ({"threads", "transform", "lloyd", "nystroem"}, {"numpy", "scipy"}),
     "kernel_approximation.py": (
-        {"threads", "transform", "nystroem", "cluster", "parameters", "persistence"},
+        {"threads", "transform", "lloyd", "nystroem", "cluster", "parameters", "persistence"},
         {"numpy", "scipy", "sklearn"},
     ),
     "persistence.py": (
         {"transform", "lloyd", "cluster", "kernel_approximation", "nystroem", "container", "parameters", "search"},
         {"numpy", "sklearn"},
     ),
-    "rows": ({"lloyd", "rows", "transform"}, {"numpy", "pyarrow", "h5py", "dask", "distributed"}),
+    "rows": ({"threads", "lloyd", "rows", "transform"}, {"numpy", "pyarrow", "h5py", "dask", "distributed"}),
     "report": (
         {"threads", "transform", "lloyd", "cluster", "container", "report"},
         {"numpy", "scipy", "sklearn", "threadpoolctl"},
