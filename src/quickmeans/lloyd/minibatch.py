@@ -22,7 +22,6 @@ from quickmeans.lloyd.follower import ProductFollower
 from quickmeans.lloyd.loop import Clustering, Observer, settle, stopping_at_interrupt
 from quickmeans.lloyd.passes import AnyScreen, Pass
 from quickmeans.lloyd.points import Frame, Points, row_blocks, some_rows, squared_norms
-from quickmeans.lloyd.refill import Pool, farthest, largest_pool, refill
 from quickmeans.lloyd.screening import Screener
 from quickmeans.lloyd.stream import Stream
 from quickmeans.lloyd.update import by_label
@@ -30,6 +29,7 @@ from quickmeans.threads import instruction_set
 
 _LEAST_GAIN = 1e-3  # a pass that lowers the objective by less than this share is the last
 _WINDOW = 100  # a centroid that has got none of so many rows per centroid is given another place
+_TRIALS = 4  # rows that are drawn for such a place
 _STALE = 0.1  # a screen is kept while rows since it was made have less than this share of what the centroids stand for
 _GROWTH = 2.0  # a screen that lists so many times more candidates than at first is chosen anew
 
@@ -128,21 +128,17 @@ class MiniBatch:
         return max(objective, 0.0)
 
     def _replace_dead(self, rows: NDArray[Any], found: Assignment, weights: NDArray[np.float64]) -> None:
-        """Centroids that rows no longer come to go where rows are far from all centroids."""
+        """Centroids that rows no longer come to go to rows of this batch."""
         if self.n_window < _WINDOW * len(self.centers):
             return
-        sizes = np.where(self.window > 0, len(rows), 0)
-
-        def pool(count: int) -> Pool:
-            distances = np.where(weights > 0, found.squared_distances(self.frame), 0)
-            index = farthest(distances, min(largest_pool(rows.shape[1]), count))
-            return Pool(index, self.frame.centred(rows[index].astype(np.float64)), distances[index].astype(np.float64))
-
-        for row, _, k in refill(found.labels.copy(), sizes, pool):
-            self.centers[k] = self.frame.centred(rows[row : row + 1].astype(np.float64))[0]
-            self.counts[k] = weights[row]
-            self._call_for_screen()
+        dead = np.flatnonzero(self.window <= 0)
         self.window[:], self.n_window = 0, 0
+        if len(dead):
+            Y = self.frame.centred(rows.astype(np.float64))
+            prices = weights * found.squared_distances(self.frame)
+            places = _spread(Y, weights, prices, len(dead))
+            self.centers[dead[: len(places)]], self.counts[dead[: len(places)]] = Y[places], weights[places]
+            self._call_for_screen()
 
     def _look_after_screen(self, found: Assignment) -> None:
         """If the centroids have drifted away from what the screen was chosen for, choose again."""
@@ -156,6 +152,24 @@ class MiniBatch:
     def _call_for_screen(self) -> None:
         """It is time for a new one."""
         self.n_since, self.weight_since = self._interval, np.inf
+
+
+def _spread(Y: NDArray[np.float64], weights: NDArray[np.float64], prices: NDArray[np.float64], count: int) -> list[int]:
+    """Rows for so many new centroids, each the best of a few drawn by their prices, which are weight times squared
+    distance from all centroids so far (k-means++); fewer if no price is left."""
+    squares, places = squared_norms(Y), []
+    for chances in np.random.default_rng(count).random((min(count, len(Y)), _TRIALS)):
+        heap = np.cumsum(prices)
+        if heap[-1] <= 0:
+            break
+        drawn = np.minimum(np.searchsorted(heap, chances * heap[-1], "right"), len(Y) - 1)
+        size = squares[drawn, None] + squares
+        apart = size - 2 * (Y[drawn] @ Y.T)
+        after = np.minimum(prices, weights * np.where(apart > 1e-12 * size, apart, 0))
+        best = int(after.sum(axis=1).argmin())
+        places.append(int(drawn[best]))
+        prices = after[best]
+    return places
 
 
 def mini_batch_means(

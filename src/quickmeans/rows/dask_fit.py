@@ -21,6 +21,7 @@ from quickmeans.lloyd.screening import Screener
 from quickmeans.lloyd.update import ClusterSums
 from quickmeans.rows.dask import DaskRows, Locator, compute, lazy_labels, send
 from quickmeans.rows.reduction import (
+    POOL,
     assigned_part,
     drawn,
     extent,
@@ -30,6 +31,7 @@ from quickmeans.rows.reduction import (
     tree,
 )
 
+_SPARE = 16  # rows of every chunk, at least, that are offered to empty clusters
 _ROUNDS = 2  # of k-means||, after the first rows
 _ITERATIONS = 5  # on the rows drawn, by their weights
 
@@ -104,7 +106,8 @@ class DaskPoints(Elsewhere):
     def reduced(self, screen: AnyScreen) -> Any:
         """One pass: the sums of all chunks."""
         message = send(screen)
-        tasks = [dask.delayed(assigned_part)(part, w, message, self.n_threads) for part, w in self.parts()]
+        n_spare = max(_SPARE, -(-POOL // len(self.X.parts)))
+        tasks = [dask.delayed(assigned_part)(part, w, message, self.n_threads, n_spare) for part, w in self.parts()]
         return compute(tree(tasks, dask.delayed(merge_parts)))
 
 
@@ -131,12 +134,13 @@ class DaskPass:
     def _farthest(self, count: int) -> Pool:
         spare = self.part.spare
         kept = farthest(spare["distances"], count)
-        return Pool(kept, self.points.frame.centred(spare["rows"][kept]), spare["distances"][kept])
+        rows = self.points.frame.centred(spare["rows"][kept].astype(np.float64))
+        return Pool(kept, rows, spare["distances"][kept])
 
     def _exchange(self, moves: list[Move]) -> None:
         spare = self.part.spare
         for i, old, new in moves:
-            x, weight = spare["rows"][i], float(spare["weights"][i])
+            x, weight = spare["rows"][i].astype(np.float64), float(spare["weights"][i])
             pull = weight / float(np.linalg.norm(x)) if self.points.frame.spherical else weight
             self.sums.move(x, pull, weight, old, new)
 

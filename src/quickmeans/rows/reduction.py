@@ -14,8 +14,7 @@ from quickmeans.lloyd.refill import farthest
 from quickmeans.lloyd.update import ClusterSums
 
 _FAN_IN = 4
-_SPARE = 16  # rows of a chunk that are offered to empty clusters
-_POOL = 1024  # of all chunks
+POOL = 1024  # rows of all chunks that are offered to empty clusters
 T = TypeVar("T")
 
 
@@ -79,9 +78,13 @@ class Part:
 
 
 def assigned_part(
-    rows: NDArray[Any], weights: NDArray[np.float64] | None, screen: Screen | ProductRows, n_threads: int
+    rows: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    screen: Screen | ProductRows,
+    n_threads: int,
+    n_spare: int = POOL,
 ) -> Part:
-    """One chunk: every row to its nearest centroid, the rows of every cluster summed."""
+    """One chunk: every row to its nearest centroid, the rows of every cluster summed; some may be spared."""
     rows = np.asarray(rows)
     found = Assignment.empty(len(rows), screen.dtype)
     screen.assign(rows, found, n_threads, settle_all=False)
@@ -92,9 +95,9 @@ def assigned_part(
     sums.add(slice(0, len(rows)), rows, within.astype(np.int32))
     distances = found.squared_distances(screen.frame).astype(np.float64)
     w = np.ones(len(rows)) if weights is None else weights
-    far = farthest(np.where(w > 0, distances, 0), _SPARE)
+    far = farthest(np.where(w > 0, distances, 0), n_spare)
     spare: dict[str, NDArray[Any]] = {
-        "rows": rows[far].astype(np.float64),
+        "rows": rows[far],
         "labels": found.labels[far],
         "distances": np.where(w > 0, distances, 0)[far],
         "weights": w[far],
@@ -116,7 +119,7 @@ def merge_parts(parts: list[Part]) -> Part:
         total.weights[at] += part.weights
         total.sizes[at] += part.sizes
     spare = {name: np.concatenate([part.spare[name] for part in parts]) for name in parts[0].spare}
-    kept = farthest(spare["distances"], _POOL)
+    kept = farthest(spare["distances"], POOL)
     return replace(total, spare={name: values[kept] for name, values in spare.items()})
 
 
