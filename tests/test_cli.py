@@ -1,22 +1,46 @@
 """The command line, as a person or a script would use it."""
 
+import json
+import os
+import pty
+import re
+import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
+from fcntl import ioctl
+from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import quickmeans
+from quickmeans import QKMeans
+from quickmeans.cli import data
 from quickmeans.cli.main import COMMANDS, HOMES, main
+from quickmeans.cli.screen import count, seconds, size, sparkline
+
+QUICKMEANS = Path(sys.executable).with_name("quickmeans")
 
 
-def run(*args):
+def run(*args, env=None):
     """A subcommand in this process."""
-    return CliRunner().invoke(main, [str(arg) for arg in args])
+    return CliRunner(env=env).invoke(main, [str(arg) for arg in args])
+
+
+def done(*args, **settings):
+    """The output of a subcommand that must succeed."""
+    result = run(*args, **settings)
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def refused(result, *words, code=1):
-    """Whether it ended with one line that says so."""
+    """It must have ended with one line that says so."""
     assert result.exit_code == code, result.output
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
@@ -24,10 +48,26 @@ def refused(result, *words, code=1):
         assert str(word) in result.stderr
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch, rng):
+    """A directory with rows in it, from which commands are run; the rows lie about six points."""
+    monkeypatch.chdir(tmp_path)
+    centers = rng.standard_normal((6, 12))
+    np.save("rows.npy", (np.repeat(centers, 50, axis=0) + 0.01 * rng.standard_normal((300, 12))).astype(np.float32))
+    return tmp_path
+
+
+def files():
+    return {path.name for path in Path().iterdir()}
+
+
+# ---- help -----------------------------------------------------------------------------------------------------------
+
+
 def commands(command=main, path=()):
     """All subcommands with their paths."""
     if not isinstance(command, click.Group):
-        return [(path, command)]
+        return [path]
     context = click.Context(command)
     return [
         found
@@ -36,28 +76,131 @@ def commands(command=main, path=()):
     ]
 
 
-# ---- help -----------------------------------------------------------------------------------------------------------
-
-
 def test_help_lists_every_command_once():
-    result = run("--help")
-    assert result.exit_code == 0
+    text = done("--help")
     for section in COMMANDS:
-        assert f"{section}:" in result.stdout
+        assert f"{section}:" in text
     for name in HOMES:
-        assert result.stdout.count(f"\n  {name} ") == 1
+        assert text.count(f"\n  {name} ") == 1
 
 
 def test_help_loads_no_numerical_library():
     code = "import sys, quickmeans.cli; assert not {'numpy', 'sklearn', 'scipy', 'rich'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+    code = "import sys, quickmeans.cli.fit, quickmeans.cli.index; assert not {'numpy', 'sklearn'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("path", [path for path, _ in commands()], ids=" ".join)
+@pytest.mark.parametrize("path", commands(), ids=" ".join)
 def test_every_command_explains_itself(path):
-    result = run(*path, "--help")
-    assert result.exit_code == 0
-    assert max(map(len, result.stdout.splitlines())) <= 120
+    text = done(*path, "--help")
+    assert max(map(len, text.splitlines())) <= 120
+    for example in re.findall(r"^  quickmeans (.*)", text.partition("Examples:")[2], re.MULTILINE):
+        assert example.startswith(" ".join(path))
+
+
+def test_completion():
+    env = os.environ | {"_QUICKMEANS_COMPLETE": "bash_complete", "COMP_WORDS": "quickmeans pre", "COMP_CWORD": "1"}
+    out = subprocess.run([QUICKMEANS], env=env, capture_output=True, text=True, check=True).stdout
+    assert out == "plain,predict\n"
+
+
+# ---- clusters -------------------------------------------------------------------------------------------------------
+
+
+def test_fit_predict_info(here):
+    text = done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "model.safetensors")
+    assert "6 clusters, 12 features" in text
+    assert "written to  model.safetensors" in text
+    text = done("predict", "model.safetensors", "rows.npy", "-o", "labels.npy")
+    assert "6 of 6 have rows; the largest has 50" in text
+    X = np.load("rows.npy")
+    expected = QKMeans(6, random_state=0).fit(X)
+    np.testing.assert_array_equal(np.load("labels.npy"), expected.labels_)
+    found = json.loads(done("info", "model.safetensors", "--json"))
+    assert found["objective"] == expected.inertia_
+    assert found["objective_history"] == expected.objective_history_.tolist()
+    assert found["file_bytes"] == os.path.getsize("model.safetensors")
+    assert files() == {"rows.npy", "model.safetensors", "labels.npy"}
+
+
+def test_a_file_too_large_for_memory_is_streamed(here, monkeypatch):
+    done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "memory.safetensors")
+    monkeypatch.setattr(data, "ROOM", 1000)
+    done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "stream.safetensors")
+    memory, stream = quickmeans.load("memory.safetensors"), quickmeans.load("stream.safetensors")
+    np.testing.assert_allclose(memory.cluster_centers_, stream.cluster_centers_, rtol=1e-5)
+
+
+def test_the_parameters_arrive(here):
+    np.save("start.npy", np.load("rows.npy")[::50])
+    options = "--solver hierarchical --sparsity-level 3 --n-factors 2 --max-iter 4 --tol 0.5 --n-init 1 --threads 1"
+    done("fit", "rows.npy", "-k", 6, "--paper", *options.split(), "--init", "start.npy", "-o", "m.safetensors")
+    model = quickmeans.load("m.safetensors")
+    given = {"solver": "hierarchical", "sparsity_level": 3, "n_factors": 2, "shortlist": 0, "max_iter": 4, "tol": 0.5}
+    assert given.items() <= model.get_params().items()
+    assert model.cluster_centers_.shape == (6, 12)
+    done("fit", "rows.npy", "-k", 6, "--paper", "--max-iter", 2, "-o", "p.safetensors")
+    paper = quickmeans.load("p.safetensors").get_params()
+    assert (paper["solver"], paper["sparsity_level"], paper["shortlist"]) == ("palm4msa", 5, 0)
+    done("fit", "rows.npy", "-k", 6, "--with-labels", "--batch-size", 50, "--compression", 2, "-o", "l.safetensors")
+    assert len(quickmeans.load("l.safetensors").labels_) == 300
+
+
+def test_columns_and_keys(here):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    X = np.load("rows.npy")
+    pyarrow.parquet.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "word": ["x"] * 300}), "table.parquet")
+    np.savez("two.npz", x=X, y=X[:, :3])
+    done("fit", "table.parquet", "--columns", "a, b", "-k", 3, "-o", "a.safetensors")
+    assert quickmeans.load("a.safetensors").feature_names_in_.tolist() == ["a", "b"]
+    done("predict", "a.safetensors", "table.parquet", "--columns", "a,b", "-o", "labels.parquet")
+    assert pyarrow.parquet.read_table("labels.parquet").num_rows == 300
+    refused(run("predict", "a.safetensors", "table.parquet", "--columns", "b,a"), "a, b")
+    refused(run("fit", "table.parquet", "-k", 3, "-o", "b.safetensors"), "'word'", "columns")
+    refused(run("fit", "two.npz", "-k", 3, "-o", "b.safetensors"), "key", "'x', 'y'")
+    done("fit", "two.npz", "--key", "y", "-k", 3, "-o", "b.safetensors")
+    assert quickmeans.load("b.safetensors").n_features_in_ == 3
+
+
+def test_predict_without_a_file_shows_sizes(here):
+    done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "m.safetensors")
+    assert "16.67 %" in done("predict", "m.safetensors", "rows.npy")
+    found = json.loads(done("predict", "m.safetensors", "rows.npy", "--exact", "--json"))
+    assert found["sizes"] == [50] * 6
+    assert found["rows"] == 300
+
+
+# ---- neighbours and kernels -----------------------------------------------------------------------------------------
+
+
+def test_index(here):
+    pytest.importorskip("faiss")
+    np.save("queries.npy", np.load("rows.npy")[:15])
+    assert "300 rows, 12 features, euclidean" in done("index", "build", "rows.npy", "--seed", 0, "-o", "rows.index")
+    assert "300 rows" in done("index", "info", "rows.index")
+    assert json.loads(done("info", "rows.index", "--json"))["lists"] > 1
+    assert "and 5 more" in done("index", "query", "rows.index", "queries.npy", "-k", 3)
+    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "found.npz")
+    with np.load("found.npz") as found:
+        assert found["ids"].shape == found["distances"].shape == (15, 3)
+        np.testing.assert_array_equal(found["ids"][:, 0], np.arange(15))
+        shown = json.loads(done("index", "query", "rows.index", "queries.npy", "-k", 3, "--json"))
+        assert shown["ids"] == found["ids"].tolist()
+    refused(run("predict", "rows.index", "rows.npy"), "QKNeighbors", "QKMeans")
+    refused(run("index", "query", "rows.index", "queries.npy", "-k", 301), "300", "301")
+
+
+def test_nystroem(here, monkeypatch):
+    monkeypatch.setattr("quickmeans.rows.source.CHUNK_BYTES", 1000)  # several chunks
+    done("nystroem", "fit", "rows.npy", "-k", 20, "--gamma", "scale", "--seed", 0, "-o", "kernel.safetensors")
+    assert "300 x 20" in done("nystroem", "transform", "kernel.safetensors", "rows.npy", "-o", "features.npy")
+    expected = quickmeans.load("kernel.safetensors").transform(np.load("rows.npy"))
+    np.testing.assert_allclose(np.load("features.npy"), expected, atol=1e-3)
+    assert "20 landmarks" in done("info", "kernel.safetensors")
+    refused(run("nystroem", "fit", "rows.npy", "-k", 5, "--gamma", "x", "-o", "b"), "'scale'", code=2)
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -66,3 +209,195 @@ def test_every_command_explains_itself(path):
 def test_wrong_usage():
     refused(run("nonsense"), "nonsense", "quickmeans --help", code=2)
     refused(run("demo", "--nonsense"), "--nonsense", "quickmeans demo --help", code=2)
+    refused(run("fit", "rows.npy", "-k", "many", "-o", "x"), "many", "-k", code=2)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ("fit none.npy -k 2 -o m.safetensors", ["none.npy", "no such file"]),
+        ("fit rows.txt -k 2 -o m.safetensors", ["rows.txt", ".parquet"]),
+        ("fit bad.npy -k 2 -o m.safetensors", ["bad.npy", "no .npy file"]),
+        ("fit nan.npy -k 2 -o m.safetensors", ["NaN", "row 7, column 3"]),
+        ("fit rows.npy -k 301 -o m.safetensors", ["300 rows", "301"]),
+        ("fit rows.npy -k 0 -o m.safetensors", ["not below 1", "0"]),
+        ("fit rows.npy -k 2 -o none/m.safetensors", ["none/m.safetensors", "no directory"]),
+        ("fit rows.npy -k 2 -o taken", ["taken", "--force"]),
+        ("fit rows.npy -k 2 -o .", ["is a directory"]),
+        ("fit rows.npy -k 2 -o m.safetensors --checkpoint none/c", ["none/c", "no directory"]),
+        ("fit rows.npy -k 2 -o m.safetensors --init nowhere", ["nowhere", "random"]),
+        ("fit rows.npy -k 2 -o m.safetensors --init rows.npy", ["init must have shape (2, 12)"]),
+        ("predict taken rows.npy", ["taken", "no safetensors file"]),
+        ("predict none rows.npy", ["none", "no such file"]),
+        ("info rows.npy", ["rows.npy", "no safetensors file"]),
+        ("predict taken rows.npy -o labels.txt", ["labels.txt", ".npy or .parquet"]),
+    ],
+)
+def test_bad_input(here, args, words):
+    Path("taken").write_text("something")
+    Path("rows.txt").write_text("1 2 3")
+    Path("bad.npy").write_text("1 2 3")
+    X = np.load("rows.npy")
+    X[7, 3] = np.nan
+    np.save("nan.npy", X)
+    before = files()
+    refused(run(*args.split()), *words)
+    assert files() == before
+    assert Path("taken").read_text() == "something"
+
+
+def test_force(here):
+    Path("taken").write_text("something")
+    done("fit", "rows.npy", "-k", 2, "-o", "taken", "--force")
+    assert json.loads(done("info", "taken", "--json"))["clusters"] == 2
+
+
+def test_an_output_that_cannot_be_written(here):
+    folder = "/proc" if os.geteuid() == 0 else "closed"  # root may write anywhere that is a directory of files
+    Path("closed").mkdir(mode=0o500)
+    refused(run("fit", "rows.npy", "-k", 2, "-o", f"{folder}/model"), f"{folder}/model", "cannot be written")
+
+
+def test_debug_shows_the_traceback(here):
+    for args in (["--debug", "fit", "none.npy"], ["fit", "--debug", "none.npy"]):
+        result = run(*args, "-k", 2, "-o", "m")
+        assert result.exit_code == 1
+        assert "Traceback" in result.stderr
+        assert result.stderr.splitlines()[-1].startswith("error: none.npy")
+
+
+def test_errors_that_nobody_expects_are_one_line_too(here, monkeypatch):
+    def fail(path):
+        raise KeyError("surprise")
+
+    monkeypatch.setattr("quickmeans.persistence.load", fail)
+    monkeypatch.setattr(quickmeans, "load", fail)
+    refused(run("info", "rows.npy"), "KeyError", "surprise", "--debug")
+
+
+def test_warnings_are_one_line(here):
+    np.save("same.npy", np.ones((20, 3), np.float32))
+    result = run("fit", "same.npy", "-k", 3, "-o", "m.safetensors")
+    assert result.exit_code == 0
+    assert re.fullmatch(r"warning: Only 1 of the 3 clusters have rows.*\n", result.stderr)
+
+
+# ---- in a terminal, a pipe, and with Ctrl-C -------------------------------------------------------------------------
+
+
+def in_terminal(*args, columns=100, **env):
+    """What a terminal shows of a command, and how it ended."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        time.sleep(0.2)  # until the size is set
+        env = os.environ | {"TERM": "xterm-256color"} | env  # not COLUMNS, which libraries may have set beside it
+        os.execve(QUICKMEANS, ["quickmeans", *map(str, args)], env)
+    ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    shown = b""
+    while True:
+        try:
+            part = os.read(fd, 1 << 16)
+        except OSError:  # Linux says so at the end
+            break
+        if not part:
+            break
+        shown += part
+    os.close(fd)
+    return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.fixture
+def slow(here, rng):
+    """Rows and options of a fit that takes some seconds."""
+    np.save("slow.npy", rng.standard_normal((40_000, 40)).astype(np.float32))
+    return ["fit", "slow.npy", "-k", 300, "--seed", 0, "--tol", 0]
+
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.mark.parametrize("columns", [100, 40])
+def test_progress_in_a_terminal(slow, columns):
+    shown, code = in_terminal(*slow, "--max-iter", 9, "-o", "m.safetensors", columns=columns, NO_COLOR="1")
+    assert code == 0
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m|\x1b\[38", shown)  # no colours
+    lines = [line.rstrip() for line in re.split(r"[\r\n]+", ESCAPES.sub("", shown))]
+    assert [line for line in lines if len(line) > columns] == []
+    assert any(re.match(r"iteration \d+/9 .*< \d+ s left", line) for line in lines)
+    if columns == 100:
+        assert any(re.search(r"objective [\d.e+]+, [\d.]+[kM]? rows/s", line) for line in lines)
+    assert any("300 clusters" in line for line in lines)
+
+
+def test_colours_in_a_terminal(here):
+    shown, code = in_terminal("fit", "none.npy", "-k", 2, "-o", "m")
+    assert code == 1
+    assert "\x1b[31merror:\x1b[0m none.npy" in shown
+    shown, _ = in_terminal("fit", "none.npy", "-k", 2, "-o", "m", NO_COLOR="1")
+    assert "\x1b" not in shown
+
+
+def test_no_control_signs_outside_a_terminal(here):
+    result = run("fit", "rows.npy", "-k", 6, "-o", "m")
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+
+
+def test_an_encoding_without_fine_signs(here):
+    done("fit", "rows.npy", "-k", 6, "-o", "m")
+    result = CliRunner(charset="ascii").invoke(main, ["predict", "m", "rows.npy"])
+    assert result.exit_code == 0
+    assert result.stdout.isascii()
+
+
+@pytest.mark.parametrize("command", ["--help | head -1", "info m.safetensors --json | true"])
+def test_a_pipe_that_is_closed_early(here, command):
+    done("fit", "rows.npy", "-k", 6, "-o", "m.safetensors")
+    out = subprocess.run(["bash", "-c", f"{QUICKMEANS} {command}"], capture_output=True, text=True, check=True)
+    assert out.stderr == ""
+
+
+def interrupt(args, when):
+    """Run a command and press Ctrl-C as soon as that is so."""
+    process = subprocess.Popen([QUICKMEANS, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not when():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_ctrl_c_and_resume(slow):
+    slow = [*slow, "--max-iter", 30, "-o", "m.safetensors", "--checkpoint", "c"]
+    code, out, err = interrupt(slow, Path("c").exists)
+    assert code == 130
+    assert out == ""
+    assert err == "interrupted: the model was not written; the same command goes on from c.\n"
+    assert files() == {"rows.npy", "slow.npy", "c"}
+    resumed = run(*slow)
+    assert resumed.exit_code == 0
+    assert "Going on from c" in resumed.stderr
+    done(*slow[:-4], "-o", "whole.safetensors", "--checkpoint", "other")
+    np.testing.assert_array_equal(
+        quickmeans.load("m.safetensors").cluster_centers_, quickmeans.load("whole.safetensors").cluster_centers_
+    )
+
+
+def test_ctrl_c_without_a_checkpoint(slow):
+    start = time.monotonic()
+    code, _, err = interrupt([*slow, "--max-iter", 100, "-o", "m"], lambda: time.monotonic() - start > 2)
+    assert code == 130
+    assert err.startswith("interrupted: nothing was written")
+    assert files() == {"rows.npy", "slow.npy"}
+
+
+# ---- numbers for people ---------------------------------------------------------------------------------------------
+
+
+def test_numbers_for_people():
+    assert [size(n) for n in (999, 1000, 803_000, 2_500_000_000)] == ["999 B", "1 kB", "803 kB", "2.5 GB"]
+    assert [seconds(t) for t in (0.0123, 5, 125)] == ["12.3 ms", "5.0 s", "2 min 05 s"]
+    assert [count(n) for n in (9999, 12_345, 4_560_000, 7.8e9)] == ["9999", "12.3k", "4.56M", "7.8G"]
+    assert sparkline([3, 2, 1]) in ("█▅▁", "#-_", "█▄▁")
+    assert len(sparkline(range(1000))) == 24
+    assert sparkline([5, 5]) in ("▁▁", "__")

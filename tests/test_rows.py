@@ -130,7 +130,7 @@ def test_columns_of_a_table(tmp_path):
     rows = open_rows(tmp_path / "x.parquet", columns=["d", "a"])
     assert rows.columns == ["d", "a"]
     np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), X[:, [3, 0]])
-    with pytest.raises(TypeError, match=r"Column 'name' of .* holds string; name the columns"):
+    with pytest.raises(TypeError, match=r"Column 'name' of .* holds string; as columns, name those"):
         open_rows(tmp_path / "x.parquet")
     with pytest.raises(ValueError, match="has no column 'z'; it has 'a', 'b'"):
         open_rows(tmp_path / "x.parquet", columns=["z"])
@@ -298,7 +298,7 @@ def test_what_cannot_be_read(tmp_path):
     with pytest.raises(ValueError, match=r"cannot be told from its ending; it must be .npy"):
         open_rows(tmp_path / "x.data")
     np.savez(tmp_path / "two.npz", a=X, b=X)
-    with pytest.raises(ValueError, match="has several arrays; name one with key=, of 'a', 'b'"):
+    with pytest.raises(ValueError, match="has several arrays; as key, name one of 'a', 'b'"):
         open_rows(tmp_path / "two.npz")
     assert open_rows(tmp_path / "two.npz", key="b").n_rows == 12
     with pytest.raises(ValueError, match="has no array 'c'"):

@@ -1,5 +1,6 @@
 """What all subcommands share: --debug, options in sections, examples below the help."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -22,12 +23,25 @@ def asks_for_traceback(ctx: click.Context) -> bool:
     return bool(ctx.meta.get(_DEBUG))
 
 
-class Option(click.Option):
-    """An option with the section of the help that it stands in: ``click.option(..., cls=Option, section="...")``."""
+class Interrupted(click.ClickException):
+    """Ctrl-C ended a command, which says what is left of its work."""
 
-    def __init__(self, *args: Any, section: str, **options: Any) -> None:
-        super().__init__(*args, **options)
+    exit_code = 130  # as shells have it: 128 and the number of the signal
+
+
+class Option(click.Option):
+    """An option that knows in which section of the help it stands, and calls whole numbers N and others X."""
+
+    def __init__(self, *args: Any, section: str = "Options", **settings: Any) -> None:
+        kind: Any = settings.get("type")
+        settings.setdefault("metavar", {int: "N", float: "X"}.get(kind, getattr(kind, "sign", None)))
+        super().__init__(*args, **settings)
         self.section = section
+
+
+def option(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As ``click.option``; with ``section="..."``, in that section of the help."""
+    return click.option(*names, cls=Option, **settings)
 
 
 class Command(click.Command):
@@ -46,7 +60,7 @@ class Command(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and record[1]:
                 sections.setdefault(getattr(param, "section", "Options"), []).append(record)
         rest = sections.pop("Options", [])
         for title, records in [*sections.items(), ("Options", rest)]:
@@ -58,4 +72,10 @@ class Command(click.Command):
         if self.examples:
             with formatter.section("Examples"):
                 for line in self.examples:
-                    formatter.write(f"{'':{formatter.current_indent}}quickmeans {line}\n")
+                    formatter.write(f"{' ' * formatter.current_indent}quickmeans {line}\n")
+
+
+class Commands(click.Group):
+    """A subcommand that has subcommands."""
+
+    command_class = Command

@@ -10,15 +10,22 @@ from typing import Any
 import click
 
 import quickmeans
-from quickmeans.cli.command import DEBUG, asks_for_traceback
+from quickmeans.cli.command import DEBUG, Interrupted, asks_for_traceback
 
 # section of the help -> name -> (module of quickmeans.cli with a click command of that name, one line for the help)
 COMMANDS = {
     "Start here": {
         "demo": ("demo", "See it work: image patches clustered by scikit-learn and by QKMeans."),
     },
-    "Use a model": {
+    "Clusters": {
+        "fit": ("fit", "Cluster the rows of a file."),
+        "predict": ("predict", "Find the cluster of every row of a file."),
+        "info": ("info", "Show what a model or an index is made of."),
         "report": ("report", "Show a model on one HTML page: centroids, clusters, factors, time and size."),
+    },
+    "Neighbours and kernels": {
+        "index": ("index", "Build an index of rows, and find nearest neighbours in it."),
+        "nystroem": ("nystroem", "Features that approximate a kernel."),
     },
     "The paper": {
         "reproduce": ("reproduce", "Measure the tables and figures of the paper on QuicK-means."),
@@ -27,7 +34,6 @@ COMMANDS = {
 HOMES = {name: module for section in COMMANDS.values() for name, (module, _) in section.items()}
 
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what bad input leads to
-_INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 
 
 class Lazy(click.Group):
@@ -76,6 +82,8 @@ class Lazy(click.Group):
             warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
+            except KeyboardInterrupt:
+                raise Interrupted("nothing was written.") from None  # outputs appear complete or not at all
             except Exception as error:
                 if asks_for_traceback(ctx) and not isinstance(error, click.ClickException | click.exceptions.Exit):
                     traceback.print_exc()
@@ -91,11 +99,10 @@ class Lazy(click.Group):
             say("error:", f"{error.format_message()} ('{path} --help' says more)")
             sys.exit(2)
         except click.ClickException as error:
-            say("error:", error.format_message())
+            say("interrupted:" if isinstance(error, Interrupted) else "error:", error.format_message())
             sys.exit(error.exit_code)
-        except click.Abort:
-            say("interrupted.")
-            sys.exit(_INTERRUPTED)
+        except click.Abort:  # Ctrl-C before there was anything to do
+            sys.exit(Interrupted.exit_code)
         except BrokenPipeError:  # nobody reads any more, so there is nobody to tell
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
@@ -119,7 +126,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"there is not enough memory. {error}".strip()
     if isinstance(error, _EXPECTED) and str(error):
-        return str(error)
+        return str(error).splitlines()[0]  # scikit-learn goes on with advice for programmers
     return f"{type(error).__name__}: {error} (this should not happen; with --debug it says where it comes from)"
 
 

@@ -4,11 +4,17 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import click
 
+from quickmeans.cli.command import option
+
 Function = Callable[..., Any]
+SECTION = "The output"
+
+json_option = option("--json", "as_json", section=SECTION, is_flag=True, help="Print JSON, for programs.")
 
 
 def output_option(
@@ -23,8 +29,8 @@ def output_option(
             path = None if output is None else check_output(output, endings, force=force)
             return function(*args, output=path, **options)
 
-        with_force = click.option("--force", is_flag=True, help="Replace the output if it is there.")(checked)
-        return click.option("-o", "--output", metavar="FILE", required=required, help=shown)(with_force)
+        file = option("-o", "--output", section=SECTION, metavar="FILE", required=required, help=shown)
+        return file(option("--force", section=SECTION, is_flag=True, help="Replace it if it is there.")(checked))
 
     return decorate
 
@@ -38,9 +44,17 @@ def check_output(output: str | os.PathLike[str], endings: tuple[str, ...] = (), 
         raise click.ClickException(f"{path} is a directory; name a file in it.")
     if path.exists() and not force:
         raise click.ClickException(f"{path} is there already; give --force to replace it.")
+    return check_folder(path)
+
+
+def check_folder(path: Path) -> Path:
+    """The path, once it is clear that its directory is there and can be written to."""
     folder = path.resolve().parent
     if not folder.is_dir():
         raise click.ClickException(f"{path} cannot be written: there is no directory {folder}.")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise click.ClickException(f"{path} cannot be written: no permission to write in {folder}.")
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise click.ClickException(f"{path} cannot be written: {folder} takes no files ({reason}).") from None
     return path

@@ -3,20 +3,18 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import Any
 
 import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 _WIDTH = 100  # of what goes to a file or a pipe
 _BARS = "▁▂▃▄▅▆▇█"
-
-json_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, for programs."
-)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -41,17 +39,16 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
     return result
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Names and what they are, one pair per line."""
-    result = Table.grid(padding=(0, 2))
-    result.add_column(style="bold", no_wrap=True)
-    result.add_column(overflow="fold")
+def print_facts(pairs: Sequence[tuple[str, str]]) -> None:
+    """Names and what they are, on stdout, one pair per line or, where the terminal is narrow, more."""
+    screen, width = console(), max(len(name) for name, _ in pairs)
+    room = max(screen.width - width - 2, 10)
     for name, value in pairs:
-        result.add_row(name, value)
-    return result
+        for i, line in enumerate(wrap(value, room, break_long_words=False, break_on_hyphens=False) or [""]):
+            screen.print(Text.assemble((("" if i else name).ljust(width), "bold"), "  ", line), soft_wrap=True)
 
 
-def sparkline(values: Sequence[float], width: int = 40) -> str:
+def sparkline(values: Sequence[float], width: int = 24) -> str:
     """The values as small bars, the lowest and the highest as far apart as signs go."""
     if len(values) > width:
         values = [values[round(i * (len(values) - 1) / (width - 1))] for i in range(width)]
@@ -75,3 +72,11 @@ def seconds(value: float) -> str:
     if value < 1:
         return f"{1000 * value:.3g} ms"
     return f"{value:.1f} s" if value < 100 else f"{value // 60:.0f} min {value % 60:02.0f} s"
+
+
+def count(value: float) -> str:
+    """A number of things for people: in full below 10000, else 12.3k, 4.56M."""
+    if value < 10_000:
+        return f"{value:.0f}"
+    power = 1 if value < 999_500 else 2 if value < 999.5e6 else 3
+    return f"{value / 1000**power:.3g}{'kMG'[power - 1]}"

@@ -55,9 +55,7 @@ class ArrowSource(RowSource):
     def _number(self, column: str, kind: Any) -> np.dtype[Any]:
         pa = _pyarrow()
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            raise TypeError(
-                f"Column {column!r} of {self.name} holds {kind}; name the columns with numbers by columns=[...]."
-            )
+            raise TypeError(f"Column {column!r} of {self.name} holds {kind}; as columns, name those that have numbers.")
         dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
         return dtype
 

@@ -45,7 +45,7 @@ def choose(path: str, names: list[str], key: str | None) -> str:
         return names[0]
     if key not in names:
         given = "has several arrays" if key is None else f"has no array {key!r}"
-        raise ValueError(f"{path} {given}; name one with key=, of {', '.join(map(repr, sorted(names))) or 'none'}.")
+        raise ValueError(f"{path} {given}; as key, name one of {', '.join(map(repr, sorted(names))) or 'none'}.")
     return key
 
 

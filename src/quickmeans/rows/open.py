@@ -87,9 +87,9 @@ def _open_path(path: str, key: str | None, columns: Sequence[str] | None) -> Row
         open(path, "rb").close()  # a missing or unreadable file is the system's to report
     kind = "parquet" if is_directory else _TABLES.get(ending)
     if key is not None and ending != ".npz" and ending not in _HDF5:
-        raise ValueError(f"key= names an array of an .npz or HDF5 file, but {path} is neither.")
+        raise ValueError(f"A key names an array of an .npz or HDF5 file, but {path} is neither.")
     if columns is not None and kind is None:
-        raise ValueError(f"columns= chooses from a table (Parquet, Arrow, CSV), but {path} is none.")
+        raise ValueError(f"Columns are chosen from a table (Parquet, Arrow, CSV), but {path} is none.")
     if kind is not None:
         from quickmeans.rows.arrow import open_dataset
 

@@ -1,9 +1,10 @@
-"""Labels into a file, chunk by chunk; it appears complete or not at all."""
+"""Labels and rows into a file, chunk by chunk; it appears complete or not at all."""
 
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,20 @@ def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32
     writers = {".npy": _write_npy, ".parquet": _write_parquet}
     if target.suffix not in writers:
         raise ValueError(f"Labels are written to .npy or .parquet files, got {os.fsdecode(path)!r}.")
-    with _complete(target) as temporary:
+    with complete(target) as temporary:
         return writers[target.suffix](temporary, labels)
 
 
+def write_rows(path: str | os.PathLike[str], rows: Iterator[NDArray[Any]]) -> tuple[int, ...]:
+    """Write the rows of one 2-D array, which come in chunks, to an .npy file; returns its shape."""
+    with complete(Path(os.fsdecode(path))) as temporary:
+        first = next(rows)
+        count = _append(temporary, chain([first], rows), first.dtype.newbyteorder("<"), first.shape[1:])
+    return (count, *first.shape[1:])
+
+
 @contextmanager
-def _complete(target: Path) -> Iterator[Path]:
+def complete(target: Path) -> Iterator[Path]:
     """A file beside the target that takes its place at the end."""
     temporary = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
     try:
@@ -47,22 +56,26 @@ def _complete(target: Path) -> Iterator[Path]:
 
 
 def _write_npy(path: Path, labels: Iterator[NDArray[np.int32]]) -> int:
+    return _append(path, labels, np.dtype("<i4"), ())
+
+
+def _append(path: Path, chunks: Iterator[NDArray[Any]], dtype: np.dtype[Any], width: tuple[int, ...]) -> int:
     """The header, whose length does not depend on the count, is written again at the end."""
     count = 0
     with open(path, "xb") as file:
-        _write_header(file, 0)
-        for chunk in labels:
-            file.write(np.ascontiguousarray(chunk, "<i4").data)
+        _write_header(file, dtype, (0, *width))
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk, dtype).data)
             count += len(chunk)
         file.seek(0)
-        _write_header(file, count)
+        _write_header(file, dtype, (count, *width))
         file.flush()
         os.fsync(file.fileno())
     return count
 
 
-def _write_header(file: Any, count: int) -> None:
-    npy_format.write_array_header_1_0(file, {"descr": "<i4", "fortran_order": False, "shape": (count,)})
+def _write_header(file: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    npy_format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
 
 
 def _write_parquet(path: Path, labels: Iterator[NDArray[np.int32]]) -> int:
