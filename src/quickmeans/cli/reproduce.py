@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from quickmeans.cli.command import Command
-from quickmeans.cli.screen import console, facts
+from quickmeans.cli.screen import console, print_facts
 from quickmeans.experiments import EXPERIMENTS
 
 
@@ -42,7 +42,7 @@ def reproduce(
     """
     screen = console()
     if list_names:
-        screen.print(facts(EXPERIMENTS.items()))
+        print_facts(list(EXPERIMENTS.items()))
         return
     from quickmeans.experiments import experiment
     from quickmeans.experiments.data import IMAGES, directory, missing
