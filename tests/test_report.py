@@ -294,6 +294,10 @@ def test_the_command(small, digits, tmp_path):
     assert "--force" in again.stderr
     assert page.read_text("utf-8") == text
     assert run("report", model, "-o", page, "--force").exit_code == 0
+    np.savez(tmp_path / "rows.npz", other=np.ones((3, 2)), digits=digits)
+    assert run("report", model, tmp_path / "rows.npz", "--key", "digits", "-o", page, "--force").exit_code == 0
+    assert f"<dd>{len(digits):,}</dd>" in page.read_text("utf-8")
+    assert "name one" in run("report", model, tmp_path / "rows.npz", "-o", page, "--force").stderr
     assert "28x28" in run("report", model, "-o", page, "--force", "--image-shape", "64").stderr
     assert "product of 64" in run("report", model, "-o", page, "--force", "--image-shape", "9x9").stderr
 

@@ -18,20 +18,22 @@ Function = Callable[..., Any]
 ROOM = 1 << 30  # bytes of rows that are read once and kept; more are read anew in every pass
 
 
-def data_argument(function: Function) -> Function:
-    """Give a command the argument DATA with --key and --columns; it gets ``rows``, an open source."""
+def data_argument(function: Function, *, required: bool = True) -> Function:
+    """Give a command the argument DATA with --key and --columns; it gets ``rows``, an open source or None."""
 
     @wraps(function)
-    def opened(*args: Any, data: str, key: str | None, columns: str | None, **options: Any) -> Any:
+    def opened(*args: Any, data: str | None, key: str | None, columns: str | None, **options: Any) -> Any:
         from quickmeans.rows import open_rows
 
+        if data is None:
+            return function(*args, rows=None, **options)
         names = None if columns is None else [name.strip() for name in columns.split(",")]
         return function(*args, rows=open_rows(data, key=key, columns=names), **options)
 
     section = "The data"
     columns = option("--columns", section=section, metavar="A,B,...", help="Which columns of a table; else all.")
     key = option("--key", section=section, metavar="NAME", help="Which array of an .npz or HDF5 file.")
-    return click.argument("data", type=click.Path())(key(columns(opened)))
+    return click.argument("data", type=click.Path(), required=required)(key(columns(opened)))
 
 
 def in_memory(rows: "RowSource", room: int | None = None) -> "NDArray[Any] | None":
