@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -227,6 +228,29 @@ def test_a_file_that_shrinks_during_the_fit(path):
 
     with pytest.raises(ValueError, match=r"x.npy is cut short.*stay as it is while it is read"):
         QKMeans(9, random_state=0, tol=0, callback=shrink).fit(path)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.parquet", "x.h5"])
+def test_a_file_that_is_written_to_during_the_fit(tmp_path, name):
+    file = tmp_path / name
+    if name == "x.h5":
+        with h5py.File(file, "w") as h5:
+            h5["train"] = X
+    elif name == "x.parquet":
+        pd.DataFrame(X, columns=[f"c{j}" for j in range(60)]).to_parquet(file)
+    else:
+        {"x.npy": np.save, "x.npz": np.savez}[name](file, X)
+
+    def write(iteration, objective):
+        if name == "x.npy":  # as long as before
+            np.save(file, X[::-1])
+        else:
+            os.truncate(file, file.stat().st_size + 100)
+
+    with pytest.raises(
+        ValueError, match=rf"{name}.* was written to meanwhile; it must stay as it is|{name}.*cut short"
+    ):
+        QKMeans(9, random_state=0, tol=0, callback=write).fit(file)
 
 
 # ---- checkpoints ----------------------------------------------------------------------------------------------------

@@ -294,6 +294,9 @@ def test_what_cannot_be_read(tmp_path):
         open_rows(iter([X]))
     with pytest.raises(TypeError, match="must be an iterator over 2-D arrays, got NoneType"):
         open_rows(lambda: None)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"empty has no columns, or no files; there must be one at least"):
+        open_rows(tmp_path / "empty")
     (tmp_path / "x.data").write_bytes(b"1234")
     with pytest.raises(ValueError, match=r"cannot be told from its ending; it must be .npy"):
         open_rows(tmp_path / "x.data")

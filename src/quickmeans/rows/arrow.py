@@ -36,11 +36,15 @@ class ArrowSource(RowSource):
 
     def __init__(self, dataset: Any, columns: Sequence[str] | None, name: str = "the dataset") -> None:
         self.name, self.dataset = name, dataset
+        if "Local" in type(getattr(dataset, "filesystem", None)).__name__:
+            self.paths = dataset.files
         names = [field.name for field in dataset.schema]
         for column in columns or ():
             if column not in names:
                 raise ValueError(f"{name} has no column {column!r}; it has {', '.join(map(repr, names))}.")
         self.selected = list(columns) if columns else names
+        if not self.selected:
+            raise ValueError(f"{name} has no columns, or no files; there must be one at least.")
         types = [dataset.schema.field(column).type for column in self.selected]
         self.is_list = len(types) == 1 and _is_list(types[0])
         if self.is_list:

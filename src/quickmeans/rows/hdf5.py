@@ -16,7 +16,7 @@ class Hdf5Source(RowSource):
     """A 2-D dataset of a file."""
 
     def __init__(self, path: str, key: str | None) -> None:
-        self.path = path
+        self.path, self.paths = path, [path]
         with self._open() as file:
             names: list[str] = []
             file.visititems(lambda name, item: names.append(name) if getattr(item, "ndim", 0) == 2 else None)

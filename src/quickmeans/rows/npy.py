@@ -36,7 +36,7 @@ def open_npz(path: str, key: str | None) -> RowSource:
     def opener() -> Any:
         return zipfile.ZipFile(path).open(f"{key}.npy")
 
-    return RecordFile(f"{path}: {key}", dtype, shape, offset=offset, opener=opener)
+    return RecordFile(f"{path}: {key}", dtype, shape, offset=offset, opener=opener, archive=path)
 
 
 def choose(path: str, names: list[str], key: str | None) -> str:

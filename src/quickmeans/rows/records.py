@@ -17,7 +17,7 @@ from quickmeans.rows.source import RowSource, check_rows_dtype
 class RecordFile(RowSource):
     """A header, then rows; a row is `prefix` bytes that are not part of it and its numbers.
 
-    A compressed file, which `opener` opens, is decoded piece by piece.
+    A compressed file, which `opener` opens, is decoded piece by piece; it may be part of an archive.
     """
 
     def __init__(
@@ -29,7 +29,9 @@ class RecordFile(RowSource):
         offset: int,
         prefix: int = 0,
         opener: Callable[[], Any] | None = None,
+        archive: str | None = None,
     ) -> None:
+        self.paths = [archive or path]
         self.name, self.stored, self.offset, self.prefix = path, stored, offset, prefix
         self.dtype = check_rows_dtype(stored, path)
         self.n_rows, self.n_columns = shape
@@ -65,7 +67,7 @@ class RecordFile(RowSource):
     def _decoded(self) -> Iterator[NDArray[Any]]:
         assert self.n_rows is not None
         assert self.opener is not None
-        with self.opener() as file:
+        with self._open(self.opener) as file:
             file.seek(self.offset)
             for begin in range(0, self.n_rows, self.chunk_rows):
                 yield self._rows(self._read(file, min(self.chunk_rows, self.n_rows - begin), begin), begin)
@@ -91,6 +93,12 @@ class RecordFile(RowSource):
                 )
             done += count
         return buffer
+
+    def _open(self, opener: Callable[[], Any]) -> Any:
+        try:
+            return opener()
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.name} is damaged, or is cut short: {error}.") from None
 
     def _read_into(self, file: Any, view: memoryview) -> int:
         try:

@@ -1,7 +1,7 @@
 """The protocol of all sources of rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ class RowSource(ABC):
         Of every chunk: a real number of at most eight bytes, in the byte order of the machine.
     columns : list of str or None
         Their names, if they have names.
+    paths : sequence of str
+        The local files that the rows are in, if they are in files.
     """
 
     name: str
@@ -31,6 +33,7 @@ class RowSource(ABC):
     n_columns: int
     dtype: np.dtype[Any]
     columns: list[str] | None = None
+    paths: Sequence[str] = ()
 
     @abstractmethod
     def chunks(self) -> Iterator[NDArray[Any]]:

@@ -1,5 +1,6 @@
 """A source as the clustering wants it: read ahead, checked, and the same in every pass."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ class SourceStream(Stream):
 
     def __init__(self, source: RowSource) -> None:
         self.source, self._n_rows = source, source.n_rows
+        self._marks = self._marks_of_files()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -44,6 +46,14 @@ class SourceStream(Stream):
                 f"{self.source.name} has given {begin} rows, but {self._n_rows or 'some'} were expected; it must be "
                 "complete, stay as it is during a fit, and begin anew in every pass."
             )
+
+        if self._marks_of_files() != self._marks:
+            raise ValueError(f"{self.source.name} was written to meanwhile; it must stay as it is while it is read.")
+
+    def _marks_of_files(self) -> list[tuple[int, int, int]]:
+        """Which files they are, how long, and when they were last written to."""
+        stats = map(os.stat, self.source.paths)
+        return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def _check_chunk(self, i: int, chunk: NDArray[Any]) -> None:
         source = self.source
