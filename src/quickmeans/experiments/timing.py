@@ -11,15 +11,21 @@ from typing import Any
 
 
 def alternate(
-    candidates: dict[str, Callable[[], Any]], *, rounds: int = 7, least: float = 2e-3, most: float = 20.0
+    candidates: dict[str, Callable[[], Any]],
+    *,
+    rounds: int = 7,
+    least: float = 2e-3,
+    most: float = 20.0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Best seconds per call of each candidate.
 
     The candidates take turns, in another order in every round: a slow moment of the machine hits all alike, and none
     always comes right after a library whose threads still spin. Quick ones are repeated to last `least` seconds; no
-    round begins after `most` seconds.
+    round begins after `most` seconds. Another clock is ``time.process_time``: processor time, which other programs
+    on the machine change little.
     """
-    best = {name: _seconds(call, 1) for name, call in candidates.items()}
+    best = {name: _seconds(call, 1, clock) for name, call in candidates.items()}
     repeats = {name: max(1, int(least / max(seconds, 1e-9))) for name, seconds in best.items()}
     start, names = time.perf_counter(), list(candidates)
     shuffle = random.Random(0).shuffle
@@ -28,15 +34,15 @@ def alternate(
             break
         shuffle(names)
         for name in names:
-            best[name] = min(best[name], _seconds(candidates[name], repeats[name]))
+            best[name] = min(best[name], _seconds(candidates[name], repeats[name], clock))
     return best
 
 
-def _seconds(call: Callable[[], Any], repeats: int) -> float:
-    start = time.perf_counter()
+def _seconds(call: Callable[[], Any], repeats: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(repeats):
         call()
-    return (time.perf_counter() - start) / repeats
+    return (clock() - start) / repeats
 
 
 def machine(*packages: str) -> dict[str, Any]:
