@@ -108,18 +108,18 @@ class MiniBatch:
         n: NDArray[np.float64],
         sums: NDArray[np.float64],
     ) -> float:
-        """Move the centroids that have got rows; the objective before, which is, about the mean,
-        sum_i w_i |x_i|^2 - 2 sum_k <c_k, s_k> + sum_k n_k |c_k|^2."""
-        mean = self.frame.mean
-        centers = np.take(self.centers, touched, axis=0, out=self._room[1][: len(touched)])
-        norms = float(weights.sum() if self.frame.spherical else found.norms.astype(np.float64) @ weights)
-        cross = float(np.vdot(centers, sums)) - float(n @ (centers @ mean))
-        objective = norms - 2 * cross + float(n @ squared_norms(centers))
-        self.counts[touched] += n
-        self.window[touched] += n
-        gone = np.add(centers, mean, out=self._room[2][: len(touched)])
+        """Move the centroids that have got rows; the objective before.
+
+        With d_k = s_k - n_k (m + c_k) it is sum_i w_i |x_i - m|^2 - 2 sum_k <c_k, d_k> - sum_k n_k |c_k|^2.
+        """
+        centers = np.take(self.centers, touched, axis=0, out=self._room[1][: len(touched)], mode="clip")  # no copy
+        gone = np.add(centers, self.frame.mean, out=self._room[2][: len(touched)])
         gone *= n[:, None]
         sums -= gone
+        norms = float(weights.sum() if self.frame.spherical else found.norms.astype(np.float64) @ weights)
+        objective = norms - 2 * float(np.vdot(centers, sums)) - float(n @ squared_norms(centers))
+        self.counts[touched] += n
+        self.window[touched] += n
         sums /= np.where(n > 0, self.counts[touched], 1.0)[:, None]
         centers += sums
         if self.frame.spherical:
