@@ -14,6 +14,11 @@ from quickmeans.experiments.results import Results, Row
 from quickmeans.experiments.search import searches
 from quickmeans.experiments.svm import LinearSVM
 
+ABOUT = """\
+Nearest neighbours are searched among the rows in the cluster of the query; trees on 50 queries, on all of which they
+must agree with brute force. The SVM is that of scikit-learn's `LinearSVC` (one squared hinge per class, C = 1), solved
+for all classes at once. The paper names neither kernel nor width: here it is Gaussian, with gamma one over the mean
+squared distance of two rows. "QKNystroem" compresses the centroids of `QKMeans(K)` as far as the error allows."""
 EXACT = "exact"  # in the place of K
 TREES = {"1NN KD Tree": "kd_tree", "1NN Ball Tree": "ball_tree"}
 _TREE_QUERIES = 50  # trees take a tenth of a second each

@@ -77,9 +77,12 @@ def draw(run: Run, results: Results) -> Any:
     return figure
 
 
+ABOUT = """\
+All test rows in one batch. The coarse step is scikit-learn's `predict` for K-means and the product for QK-means; inside
+the cluster faiss searches, for both. QKNeighbors searches one list or two behind `QKMeans(K)`."""
 EXPERIMENT = Experiment(
     title="Figure 4: time of the nearest-neighbour search on Blobs",
-    about="",
+    about=ABOUT,
     cases=cases,
     measure=measure,
     compare=compare,

@@ -38,8 +38,7 @@ class Run:
 
     def images(self) -> list[str]:
         """The image data sets that are there; if none is, scikit-learn's digits."""
-        there = [name for name in IMAGES if not missing(name, self.data)]
-        return there or ["digits"]
+        return [name for name in IMAGES if not missing(name, self.data)] or ["digits"]
 
     def seeded(self, cases: list[Row]) -> list[Row]:
         """Each case with every seed."""
@@ -104,7 +103,7 @@ def perform(name: str, experiment: Experiment, run: Run) -> None:
     if experiment.draw is not None and results.rows:
         save_figure(experiment.draw(run, results), run.directory / name)
     for what, paper, ours in experiment.compare(results):
-        run.console.print(f"  {what}: paper {paper} / ours {ours}")
+        run.console.print(f"  {what}: paper {paper} / ours {ours}", soft_wrap=True)
 
 
 def save_figure(figure: Any, path: Path) -> None:

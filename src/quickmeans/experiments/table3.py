@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quickmeans.experiments.classification import EXACT, against, draw, measure
+from quickmeans.experiments.classification import ABOUT, EXACT, against, draw, measure
 from quickmeans.experiments.frame import Experiment, Line, Run
 from quickmeans.experiments.results import Results, Row
 
@@ -30,7 +30,7 @@ def compare(results: Results) -> list[Line]:
 
 EXPERIMENT = Experiment(
     title="Table 3: accuracy on Blobs",
-    about="",
+    about=ABOUT,
     cases=cases,
     measure=measure,
     compare=compare,
