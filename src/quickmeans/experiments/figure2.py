@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quickmeans.experiments.frame import Experiment, Line, Run, line
 from quickmeans.experiments.models import EQUAL_SIZE, OURS, kmeans, n_numbers, qkmeans
@@ -39,12 +40,16 @@ def _curve(method: str, numbers: int, history: Any) -> Iterator[Row]:
         yield {"method": method, "numbers": numbers, "iteration": i + 1, "objective": float(value)}
 
 
+def _objectives(results: Results, data: str, method: str, seed: int) -> NDArray[np.float64]:
+    return np.array([row["objective"] for row in results.select(data=data, method=method, seed=seed)])
+
+
 def final(results: Results, data: str, method: str) -> Spread | None:
     """The last objective over that of k-means from the same start."""
     ratios = []
     for seed in results.values("seed", data=data, method=method):
-        ends = [results.select(data=data, method=m, seed=seed)[-1]["objective"] for m in (method, "K-means")]
-        ratios.append(ends[0] / ends[1])
+        ours, plain = (_objectives(results, data, name, seed)[-1] for name in (method, "K-means"))
+        ratios.append(ours / plain)
     return Spread(float(np.mean(ratios)), float(np.std(ratios))) if ratios else None
 
 
@@ -53,7 +58,7 @@ def rises(results: Results, data: str, kind: str) -> str:
     count, total, worst = 0, 0, 0.0
     for method in (kind.format(level) for level in LEVELS[kind]):
         for seed in results.values("seed", data=data, method=method):
-            curve = np.array([row["objective"] for row in results.select(data=data, method=method, seed=seed)])
+            curve = _objectives(results, data, method, seed)
             rise = float((curve[1:] / curve[:-1] - 1).max(initial=0))
             count, total, worst = count + (rise > 1e-6), total + 1, max(worst, rise)
     return f"{count} of {total} runs" + (f", by {100 * worst:.2g} % at the most" if count else "")
@@ -82,20 +87,24 @@ def compare(results: Results) -> list[Line]:
 def draw(run: Run, results: Results) -> Any:
     """Curves above, centroids below."""
     names = results.values("data")
-    figure, axes = panels(1 + len(SHOWN), len(names), title=EXPERIMENT.title)
+    figure, axes = panels(1 + len(SHOWN), len(names), title=EXPERIMENT.title, heights=[3.6] + [1.7] * len(SHOWN))
     for column, data in enumerate(names):
-        axis = axes[0][column]
-        for method in ["K-means", *METHODS]:
-            steps = results.values("iteration", data=data, method=method)
-            spreads = [results.spread("objective", data=data, method=method, iteration=i) for i in steps]
-            axis.plot(steps, [s.mean for s in spreads if s], label=method, lw=2.5 if method == OURS else 1.2,
-                      ls="--" if method.startswith("hier") else "-")  # fmt: skip
-        axis.set(title=data, xlabel="iteration", ylabel="objective", xlim=(1, None))
+        _draw_curves(axes[0][column], results, data)
         for row, method in enumerate(SHOWN, 1):
             axes[row][column].imshow(_mosaic(run, data, method), cmap="gray_r")
-            axes[row][column].set(title=f"{method}", xticks=[], yticks=[])
+            axes[row][column].set(title=method, xticks=[], yticks=[])
     axes[0][0].legend(fontsize=7)
     return figure
+
+
+def _draw_curves(axis: Any, results: Results, data: str) -> None:
+    for method in [name for name in (*METHODS, "K-means") if results.select(data=data, method=name)]:
+        curves = [_objectives(results, data, method, seed) for seed in results.values("seed", data=data, method=method)]
+        longest = max(map(len, curves))
+        ends = [np.pad(curve, (0, longest - len(curve)), "edge") for curve in curves]  # what has stopped stays there
+        style = {"K-means": "k:"}.get(method, "--" if method.startswith("hierarchical") else "-")
+        axis.plot(range(1, longest + 1), np.mean(ends, axis=0), style, label=method, lw=2.5 if method == OURS else 1.5)
+    axis.set(title=data, xlabel="iteration", ylabel="objective", xlim=(1, None))
 
 
 def _mosaic(run: Run, data: str, method: str) -> Any:

@@ -5,12 +5,14 @@ from typing import Any
 from quickmeans.experiments.results import Results
 
 
-def panels(rows: int, columns: int, *, title: str) -> tuple[Any, Any]:
-    """A figure and its axes, as rows of axes."""
+def panels(rows: int, columns: int, *, title: str, heights: list[float] | None = None) -> tuple[Any, Any]:
+    """A figure and its axes, as rows of axes with these heights in inches."""
     from matplotlib import pyplot
 
+    heights = heights or [3.6] * rows
+    size = (max(6.4, 5.2 * columns), sum(heights))
     figure, axes = pyplot.subplots(
-        rows, columns, figsize=(max(6.4, 5.2 * columns), 3.6 * rows), layout="constrained", squeeze=False
+        rows, columns, figsize=size, layout="constrained", squeeze=False, height_ratios=heights
     )
     figure.suptitle(title)
     return figure, axes
