@@ -44,12 +44,12 @@ def reproduce(
     if list_names:
         print_facts(list(EXPERIMENTS.items()))
         return
+    _need_matplotlib()
     from quickmeans.experiments import experiment
     from quickmeans.experiments.data import IMAGES, directory, missing
     from quickmeans.experiments.frame import Run, perform
     from quickmeans.experiments.page import write_page
 
-    _need_matplotlib()
     folder = Path(output or ("reproduction-quick" if quick else "reproduction"))
     run = Run(folder, directory(data), quick, force, screen)
     _claim(folder, quick)
