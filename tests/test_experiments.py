@@ -228,6 +228,9 @@ def test_command_without_data(tmp_path, monkeypatch):
     refused = call(main, ["reproduce", "table2", "-o", str(folder)])
     assert refused.exit_code == 1
     assert "with --quick" in refused.output
+    nowhere = call(main, ["reproduce", "table2", "--quick", "-o", str(folder), "--page", str(tmp_path / "no" / "p.md")])
+    assert nowhere.exit_code == 1
+    assert "there is no directory" in nowhere.output
 
 
 def test_command_lists(tmp_path, monkeypatch):

@@ -24,7 +24,9 @@ from quickmeans.experiments import EXPERIMENTS
 @click.option("--data", metavar="DIR", help="Where mnist/ and fashion-mnist/ are; else QUICKMEANS_DATA says it.")
 @click.option("-o", "--output", metavar="DIR", help="Where results go.  [default: reproduction, or reproduction-quick]")
 @click.option("--page", metavar="FILE", help="Write the page of all results there too, with its figures beside it.")
-@click.option("--force", is_flag=True, help="Measure again what is in the output directory already.")
+@click.option(
+    "--force", is_flag=True, help="Measure again what is in the output directory already; fitted models stay."
+)
 @click.option("--list", "list_names", is_flag=True, help="Say what there is, and do nothing.")
 def reproduce(
     names: tuple[str, ...],
@@ -52,6 +54,8 @@ def reproduce(
 
     folder = Path(output or ("reproduction-quick" if quick else "reproduction"))
     run = Run(folder, directory(data), quick, force, screen)
+    if page is not None and not Path(page).resolve().parent.is_dir():
+        raise click.ClickException(f"{page} cannot be written: there is no directory {Path(page).parent}.")
     _claim(folder, quick)
     for name in IMAGES:
         if (lack := missing(name, run.data)) is not None:

@@ -21,9 +21,9 @@ _BLOCK = 4096  # rows
 
 
 class LinearSVM:
-    """One squared hinge per class; `tol` is on the steps of the weights, relative to them."""
+    """One squared hinge per class; `tol` is on the step without momentum, relative to the weights."""
 
-    def __init__(self, max_iter: int = 100, tol: float = 1e-3) -> None:
+    def __init__(self, max_iter: int = 200, tol: float = 1e-4) -> None:
         self.max_iter = max_iter
         self.tol = tol
 
@@ -35,13 +35,14 @@ class LinearSVM:
         W = ahead = np.zeros((F.shape[1], len(self.classes_)))
         momentum = 1.0
         for _ in range(self.max_iter):
-            new = ahead - step_sizes @ _gradient(F, classes, ahead)
-            step = new - W
-            if np.vdot(ahead - new, step) > 0:  # the momentum points uphill: without it from here
+            fall = step_sizes @ _gradient(F, classes, ahead)
+            step = ahead - fall - W
+            if np.vdot(fall, step) > 0:  # the momentum points uphill: without it from here
                 momentum = 1.0
             grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            W, ahead, momentum = new, new + (momentum - 1) / grown * step, grown
-            if np.linalg.norm(step) <= self.tol * np.linalg.norm(W):
+            W = ahead - fall
+            ahead, momentum = W + (momentum - 1) / grown * step, grown
+            if np.linalg.norm(fall) <= self.tol * np.linalg.norm(W):
                 break
         self.coef_ = W
         return self
