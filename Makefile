@@ -32,7 +32,7 @@ sanitize: .venv-sanitize/installed
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded # the sanitizer's own memory would count
 
 docs: .venv/docs
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
 	@echo "The site is docs/_build/html/index.html"
 
 bench: .venv/bench

@@ -34,6 +34,10 @@ def test_relative_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(target), f"{page.name} links to {link}"
 
 
+def test_no_page_has_the_name_of_one_that_sphinx_makes():
+    assert not {"search", "genindex", "py-modindex"} & {page.stem for page in PAGES}
+
+
 def public():
     """Everything that the reference lists."""
     text = (ROOT / "docs" / "reference.md").read_text("utf-8")
