@@ -20,7 +20,6 @@ from quickmeans.experiments.page import write_page
 from quickmeans.experiments.results import Results
 from quickmeans.experiments.search import cluster_search
 from quickmeans.experiments.svm import LinearSVM
-from quickmeans.experiments.table3 import compare
 from quickmeans.experiments.timing import _seconds
 
 
@@ -131,7 +130,7 @@ def test_table_3_sets_the_papers_numbers_beside_ours(tmp_path):
     results.put({"data": "blobs", "K": EXACT}, [{"method": "1NN KD Tree", "seed": 0, "accuracy": 1.0}])
     rows = [{"method": "1NN QK-means", "seed": i, "accuracy": 0.5 + i / 2} for i in range(2)]
     results.put({"data": "blobs", "K": 256}, rows)
-    assert compare(results) == [
+    assert experiment("table3").compare(results) == [
         ("blobs, 1NN KD Tree", "N/A", "1.000"),
         ("blobs, 1NN QK-means 256 clusters", "0.66", "0.750 ± 0.250"),
     ]

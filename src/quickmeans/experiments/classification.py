@@ -84,10 +84,10 @@ def _sorted(results: Results) -> list[Row]:
     return sorted(results.rows, key=lambda row: (names.index(row["data"]), order.index(row["method"])))
 
 
-def draw(title: str, results: Results) -> Any:
+def draw(run: Run, results: Results) -> Any:
     """Accuracy against K."""
     names = results.values("data")
-    figure, axes = panels(1, len(names), title=title)
+    figure, axes = panels(1, len(names), title="Accuracy against the number of clusters")
     for axis, data in zip(axes[0], names, strict=True):
         spread_lines(axis, results, "K", "accuracy", METHODS, data=data)
         exact = results.spread("accuracy", data=data, method="1NN Brute force search")

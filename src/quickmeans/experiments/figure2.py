@@ -18,7 +18,7 @@ METHODS = [*(kind.format(k) for kind, levels in LEVELS.items() for k in levels),
 QUICK = [FLAT.format(2), FLAT.format(5), HIERARCHICAL.format(5), EQUAL_SIZE, OURS]
 SHOWN = ["K-means", FLAT.format(5), HIERARCHICAL.format(5), EQUAL_SIZE]  # as images
 # Where the paper's curves for MNIST end, read off its figure: (method, objective over that of k-means)
-ENDS = {FLAT.format(5): 1.027, FLAT.format(2): 1.08}
+ENDS = {FLAT.format(5): "about 1.027, read off", FLAT.format(2): "about 1.08, read off"}
 
 
 def cases(run: Run) -> list[Row]:
@@ -116,9 +116,9 @@ def _mosaic(run: Run, data: str, method: str) -> Any:
 
 
 ABOUT = """\
-The objective is that after the update of the centroids. "Read off" numbers of the paper are the ends of its curves
-for MNIST, by eye. Our palm4MSA sets the scale after every factor and measures steps by the curvature along each entry;
-the hierarchical one begins anew in every iteration, so only its objective may rise."""
+The objective is that after an update of the centroids. "Read off" are the ends of the paper's curves for MNIST, by eye.
+Our palm4MSA sets the scale after every factor and measures steps by the curvature along each entry; the hierarchical
+one begins anew in every iteration, so only its objective may rise."""
 EXPERIMENT = Experiment(
     title="Figure 2: objective over the iterations and centroids, K = 30",
     about=ABOUT,

@@ -77,7 +77,7 @@ def draw(run: Run, results: Results) -> Any:
 ABOUT = """\
 All rows in one batch, float32. The paper compares NumPy with chains of SciPy's CSR products; the fused kernel and
 scikit-learn's `predict` stand beside them. The centres of Blobs have nothing in common that a product could use, so
-the default assigns by dense products there: its gain is in the number of exact distances, not of parameters."""
+the default keeps its centroids dense."""
 EXPERIMENT = Experiment(
     title="Figure 3: time of assignment on Blobs, with the numbers of parameters",
     about=ABOUT,

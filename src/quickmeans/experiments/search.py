@@ -30,7 +30,6 @@ def cluster_search(X: NDArray[Any], centers: NDArray[Any], labels: NDArray[Any],
         _, ids = tools.search_preassigned(lists, Q, 1, np.asarray(predict(Q), np.int64)[:, None])
         return np.asarray(ids[:, 0])
 
-    search.__dict__["coarse"] = coarse  # lists do not keep it alive
     return search
 
 

@@ -1,10 +1,11 @@
 """Table 3: accuracy on Blobs."""
 
+from functools import partial
 from typing import Any
 
 from quickmeans.experiments.classification import ABOUT, EXACT, against, draw, measure
-from quickmeans.experiments.frame import Experiment, Line, Run
-from quickmeans.experiments.results import Results, Row
+from quickmeans.experiments.frame import Experiment, Run
+from quickmeans.experiments.results import Row
 
 _ROWS: dict[str, dict[Any, Any]] = {
     "1NN Brute force search": {EXACT: "N/A"},
@@ -23,16 +24,11 @@ def cases(run: Run) -> list[Row]:
     return [{"data": "blobs", "K": EXACT, "seed": 0}, *run.blob_cases()]
 
 
-def compare(results: Results) -> list[Line]:
-    """The whole table."""
-    return against(results, PAPER)
-
-
 EXPERIMENT = Experiment(
     title="Table 3: accuracy on Blobs",
     about=ABOUT,
     cases=cases,
     measure=measure,
-    compare=compare,
-    draw=lambda run, results: draw("Table 3: accuracy on Blobs", results),
+    compare=partial(against, paper=PAPER),
+    draw=draw,
 )

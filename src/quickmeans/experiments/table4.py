@@ -1,10 +1,11 @@
 """Table 4: accuracy on MNIST and Fashion-MNIST."""
 
+from functools import partial
 from typing import Any
 
 from quickmeans.experiments.classification import ABOUT, EXACT, against, draw, measure
-from quickmeans.experiments.frame import Experiment, Line, Run
-from quickmeans.experiments.results import Results, Row
+from quickmeans.experiments.frame import Experiment, Run
+from quickmeans.experiments.results import Row
 
 _ROWS: dict[str, dict[Any, Any]] = {
     "1NN Brute force search": {EXACT: (0.85, 0.97)},
@@ -28,16 +29,11 @@ def cases(run: Run) -> list[Row]:
     return [{"data": name, "K": EXACT, "seed": 0} for name in run.images()] + run.image_cases()
 
 
-def compare(results: Results) -> list[Line]:
-    """The whole table."""
-    return against(results, PAPER)
-
-
 EXPERIMENT = Experiment(
     title="Table 4: accuracy on MNIST and Fashion-MNIST",
     about=ABOUT,
     cases=cases,
     measure=measure,
-    compare=compare,
-    draw=lambda run, results: draw("Table 4: accuracy on images", results),
+    compare=partial(against, paper=PAPER),
+    draw=draw,
 )
