@@ -232,6 +232,16 @@ def test_command_without_data(tmp_path, monkeypatch):
     assert "there is no directory" in nowhere.output
 
 
+def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(frame, "perform", interrupted)
+    done = CliRunner().invoke(main, ["reproduce", "table2", "--quick", "-o", str(tmp_path)])
+    assert done.exit_code == 130
+    assert f"what was measured is in {tmp_path}" in done.output
+
+
 def test_command_lists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["reproduce", "--list"])

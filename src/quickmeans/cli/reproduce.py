@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from quickmeans.cli.command import Command
+from quickmeans.cli.command import Command, Interrupted
 from quickmeans.cli.screen import console, print_facts
 from quickmeans.experiments import EXPERIMENTS
 
@@ -62,9 +62,12 @@ def reproduce(
             screen.print(f"Left out: {lack}")
     if run.images() == ["digits"]:
         screen.print("scikit-learn's digits take the place of the images.")
-    for name in names or EXPERIMENTS:
-        perform(name, experiment(name), run)
-        write_page(folder / "README.md", run)
+    try:
+        for name in names or EXPERIMENTS:
+            perform(name, experiment(name), run)
+            write_page(folder / "README.md", run)
+    except KeyboardInterrupt:
+        raise Interrupted(f"what was measured is in {folder}; the same command goes on from there.") from None
     if page is not None:
         write_page(Path(page), run)
     screen.print(f"All results are in {folder / 'README.md'}")
