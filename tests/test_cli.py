@@ -23,6 +23,9 @@ from quickmeans import QKMeans
 from quickmeans.cli import data
 from quickmeans.cli.main import COMMANDS, HOMES, main
 from quickmeans.cli.screen import count, seconds, size, sparkline
+from quickmeans.comparison.contest import installed
+from quickmeans.comparison.contestant import objective
+from quickmeans.comparison.methods import METHODS
 
 QUICKMEANS = Path(sys.executable).with_name("quickmeans")
 
@@ -171,6 +174,52 @@ def test_predict_without_a_file_shows_sizes(here):
     found = json.loads(done("predict", "m.safetensors", "rows.npy", "--exact", "--json"))
     assert found["sizes"] == [50] * 6
     assert found["rows"] == 300
+
+
+# ---- comparison -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_methods(monkeypatch):
+    """Processes take their time to start: two are enough."""
+    few = {name: METHODS[name] for name in ("scikit-learn KMeans", "QKMeans")}
+    monkeypatch.setattr("quickmeans.comparison.contest.METHODS", few)
+
+
+def test_compare(here, two_methods):
+    result = run("compare", "rows.npy", "-k", 6, "--sample", 200, "--max-iter", 3, "-o", "plot.svg", "--threads", 1)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "scikit-learn KMeans ...\nQKMeans ...\n"
+    numbers = re.search(r"\n +QKMeans +\S+ m?s \(\d+\.\dx\) +\S+ m?s \(\d+\.\dx\) +(\S+) ", result.stdout)
+    assert float(numbers[1]) == pytest.approx(1, abs=1e-3)
+    assert "<svg" in Path("plot.svg").read_text()
+    assert files() == {"rows.npy", "plot.svg"}
+
+
+def test_compare_in_json_and_a_method_that_fails(here, two_methods, monkeypatch):
+    failing = {"scikit-learn KMeans": METHODS["scikit-learn KMeans"], "nonsense": METHODS["QKMeans"]}
+    monkeypatch.setattr("quickmeans.comparison.contest.METHODS", failing)
+    found = json.loads(done("compare", "rows.npy", "-k", 6, "--json"))
+    assert (found["rows"], found["features"], found["clusters"], found["iterations"]) == (300, 12, 6, 10)
+    good, bad = found["methods"]
+    centers = quickmeans.QKMeans(6, init=np.load("rows.npy")[np.random.default_rng(0).permutation(300)[:6]])
+    assert good["objective"] == pytest.approx(centers.fit(np.load("rows.npy")).inertia_, rel=1e-4)
+    assert good["peak_bytes"] > good["fit_bytes"]
+    assert good["model_bytes"] == 6 * 12 * 4
+    assert bad["error"] == "KeyError: 'nonsense'"
+    refused(run("compare", "rows.npy", "-k", 301), "300 rows", "301")
+
+
+@pytest.mark.parametrize("name", installed())
+def test_every_method_finds_plain_clusters(here, name):
+    X = np.load("rows.npy")
+    fitted = METHODS[name].fit(X, X[::50].copy(), 5)
+    assert np.shape(fitted.centers) == (6, 12)
+    if name not in ("SuperKMeans", "QKMeans, shortlist 0"):  # one draws its own start, the other compresses
+        assert objective(X, np.asarray(fitted.centers)) < 1.5 * 300 * 12 * 1e-4
+    labels = fitted.assign(X)
+    labels = np.ravel(labels[1] if isinstance(labels, tuple) else labels)  # faiss gives distances too
+    assert len(labels) == 300
 
 
 # ---- neighbours and kernels -----------------------------------------------------------------------------------------
@@ -389,6 +438,16 @@ def test_ctrl_c_without_a_checkpoint(slow):
     assert code == 130
     assert err.startswith("interrupted: nothing was written")
     assert files() == {"rows.npy", "slow.npy"}
+
+
+def test_narrow_terminals(here):
+    done("fit", "rows.npy", "-k", 6, "-o", "m")
+    for columns in (100, 40):
+        text = done("predict", "m", "rows.npy", env={"COLUMNS": str(columns)})
+        assert max(map(len, text.splitlines())) <= columns
+        assert re.search(r"cluster +rows +share", text)
+    text = done("predict", "m", "rows.npy", env={"COLUMNS": "20"})  # no room for the table
+    assert re.search(r"\n  share +16.67 %\n", text)
 
 
 # ---- numbers for people ---------------------------------------------------------------------------------------------

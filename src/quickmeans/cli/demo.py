@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from quickmeans import QKMeans
 from quickmeans.cli.command import Command
 from quickmeans.cli.outputs import check_output
-from quickmeans.cli.screen import console, table
+from quickmeans.cli.screen import Grid, console
 from quickmeans.report import write_report
 from quickmeans.report.page import is_report
 from quickmeans.report.patches import patches
@@ -52,7 +52,7 @@ def demo(output: str, force: bool) -> None:
         status.update("the page ...")
         shape, title = (SIDE, SIDE, 3), "Patches of two photographs"
         write_report(models["with compression=20"], page, X, image_shape=shape, title=title)
-    screen.print(table(("model", "fit", "assign", "objective", "numbers"), lines, "The same rows to start from"))
+    screen.print(Grid(("model", "fit", "assign", "objective", "numbers"), lines, "The same rows to start from"))
     for note in NOTES:
         screen.print(note)
     screen.print(f"\nOpen {page.resolve()} in a browser to see the clusters.", soft_wrap=True)

@@ -138,7 +138,7 @@ def _found(model: Any, rows: "RowSource", k: int | None, nprobe: int | None) -> 
 def _tell(
     distances: "NDArray[np.float32]", ids: "NDArray[np.int64]", elapsed: float, output: Path | None, *, as_json: bool
 ) -> None:
-    from quickmeans.cli.screen import console, count, print_facts, print_json, seconds, table
+    from quickmeans.cli.screen import Grid, console, count, print_facts, print_json, seconds
 
     n, k = ids.shape
     if as_json:
@@ -154,6 +154,6 @@ def _tell(
     print_facts(shown)
     if output is None:
         first = [[str(i), " ".join(map(str, ids[i])), f"{distances[i, 0]:.4g}"] for i in range(min(n, _SHOWN))]
-        screen.print(table(["query", "nearest rows", "distance of the first"], first))
+        screen.print(Grid(["query", "nearest rows", "distance of the first"], first))
         if n > _SHOWN:
             screen.print(f"... and {n - _SHOWN} more; -o FILE writes all.")

@@ -20,6 +20,7 @@ COMMANDS = {
     "Clusters": {
         "fit": ("fit", "Cluster the rows of a file."),
         "predict": ("predict", "Find the cluster of every row of a file."),
+        "compare": ("compare", "Measure QKMeans beside other k-means libraries on your rows."),
         "info": ("info", "Show what a model or an index is made of."),
         "report": ("report", "Show a model on one HTML page: centroids, clusters, factors, time and size."),
     },

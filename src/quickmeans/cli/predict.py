@@ -72,7 +72,7 @@ def _labels(model: Any, rows: "RowSource", exact: bool, sizes: "NDArray[np.int64
 
 
 def _tell(sizes: "NDArray[np.int64]", elapsed: float, output: Path | None, *, as_json: bool) -> None:
-    from quickmeans.cli.screen import console, count, print_facts, print_json, seconds, sparkline, table
+    from quickmeans.cli.screen import Grid, console, count, print_facts, print_json, seconds, sparkline
 
     n_rows = int(sizes.sum())
     if as_json:
@@ -90,6 +90,6 @@ def _tell(sizes: "NDArray[np.int64]", elapsed: float, output: Path | None, *, as
     print_facts(shown)
     if output is None:
         rows = [[str(k), str(sizes[k]), f"{100 * sizes[k] / n_rows:.2f} %"] for k in order[:_SHOWN]]
-        screen.print(table(["cluster", "rows", "share"], rows))
+        screen.print(Grid(["cluster", "rows", "share"], rows))
         if len(sizes) > _SHOWN:
             screen.print(f"... and {len(sizes) - _SHOWN} more; -o FILE writes the label of every row.")

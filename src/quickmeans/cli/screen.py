@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -29,14 +30,29 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> Table:
-    """The first column is names, the others are numbers."""
-    result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, header in enumerate(headers):
-        result.add_column(header, justify="right" if i else "left", overflow="fold")
-    for row in rows:
-        result.add_row(*row)
-    return result
+class Grid:
+    """A table for rich to print: the first column is names, the others are numbers.
+
+    Where the terminal is too narrow for it, every row becomes a few lines.
+    """
+
+    def __init__(self, headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+        self.headers, self.rows, self.title = list(headers), [list(row) for row in rows], title
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for i, header in enumerate(self.headers):
+            table.add_column(header, justify="right" if i else "left")
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        if Measurement.get(console, options.update(width=10_000), table).maximum <= options.max_width:
+            yield table
+            return
+        width = max(map(len, self.headers))
+        for name, *values in self.rows:
+            yield Text(name, "bold")
+            for header, value in zip(self.headers[1:], values, strict=True):
+                yield Text(f"  {header:<{width}}  {value}")
 
 
 def print_facts(pairs: Sequence[tuple[str, str]]) -> None:
