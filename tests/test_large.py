@@ -450,14 +450,15 @@ def test_batches_cover_the_rows(path, monkeypatch, rng, on_disk, weighted):
     weights = rng.random(4000) if weighted else None
     points = Points(SourceStream(open_rows(path)) if on_disk else X, weights, 1)
     parts = list(batches(points, 300, rng))
-    assert [len(rows) for rows, _ in parts] == [300] * 13 + [100]
-    rows = np.concatenate([rows for rows, _ in parts])
+    assert [len(rows) for _, rows, _ in parts] == [300] * 13 + [100]
+    assert all(np.array_equal(X[which], rows) for which, rows, _ in parts)
+    rows = np.concatenate([rows for _, rows, _ in parts])
     order = np.lexsort(rows.T), np.lexsort(X.T)
     np.testing.assert_array_equal(rows[order[0]], X[order[1]])
     if weighted:
-        np.testing.assert_array_equal(np.concatenate([w for _, w in parts])[order[0]], weights[order[1]])
+        np.testing.assert_array_equal(np.concatenate([w for _, _, w in parts])[order[0]], weights[order[1]])
     else:
-        assert parts[0][1] is None
+        assert parts[0][2] is None
     assert on_disk == np.array_equal(rows, X)  # rows in memory are shuffled
 
 
@@ -475,6 +476,19 @@ def test_spherical_mini_batches():
     model = QKMeans(40, random_state=0, batch_size=500, spherical=True).fit(X)
     np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, rtol=1e-6)
     assert model.inertia_ < 1.1 * QKMeans(40, random_state=0, spherical=True).fit(X).inertia_
+
+
+def test_rows_that_cancel_leave_a_direction_as_it_was():
+    rows, init = np.array([[0.0, 1, 0], [0, -1, 0], [1, 0, 0]]), np.array([[0.0, 0, 1], [1, 0, 0]])
+    model = QKMeans(2, spherical=True, init=init, batch_size=3, max_iter=1).fit(rows)
+    np.testing.assert_allclose(model.cluster_centers_, init)
+
+
+def test_labels_of_a_partial_fit_in_several_batches_are_those_of_its_rows():
+    centers = 100 * np.eye(5)
+    rows = centers[np.arange(200) % 5] + np.random.default_rng(0).standard_normal((200, 5))
+    model = QKMeans(5, init=centers, batch_size=32, random_state=0).partial_fit(rows)
+    np.testing.assert_array_equal(model.labels_, np.arange(200) % 5)
 
 
 def test_partial_fit_follows_the_rows():

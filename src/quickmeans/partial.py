@@ -61,13 +61,16 @@ def _follow(model: Any, points: Points) -> None:
     batch: MiniBatch = model._batch
     size = len(points) if model.batch_size is None else int(model.batch_size)
     order = np.random.default_rng((model.n_iter_, len(points)))
-    found = [batch.step(rows, w, points.n_threads) for rows, w in batches(points, size, order)]
+    found, labels = [], np.empty(len(points), np.int32)
+    for which, rows, weights in batches(points, size, order):
+        found.append(batch.step(rows, weights, points.n_threads))
+        labels[which] = found[-1].labels
     batch.refresh()
     model._counts, model._fitted_shortlist = batch.counts, model.shortlist
     centers = batch.screen.centers if isinstance(batch.screen, ProductRows) else batch.centers
     model.cluster_centers_ = (centers + model.mean_).astype(model.cluster_centers_.dtype)
     model.product_, model.reach_, model._screen = batch.screen.product, batch.screen.reach, batch.screen
-    model.labels_ = np.concatenate([part.labels for part in found])
+    model.labels_ = labels
     model.objective_history_ = np.array([part.objective for part in found])
     model.inertia_ = float(model.objective_history_.sum())
     model.n_candidates_ = sum(part.n_settled for part in found) / len(points)

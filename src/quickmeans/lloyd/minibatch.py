@@ -123,7 +123,8 @@ class MiniBatch:
         sums /= np.where(n > 0, self.counts[touched], 1.0)[:, None]
         centers += sums
         if self.frame.spherical:
-            centers /= np.linalg.norm(centers, axis=1, keepdims=True)
+            lengths = np.linalg.norm(centers, axis=1, keepdims=True)
+            centers = np.where(lengths > 0, centers, self.centers[touched]) / np.where(lengths > 0, lengths, 1.0)
         self.centers[touched] = centers
         return max(objective, 0.0)
 
@@ -210,7 +211,7 @@ def _one_pass(
     counts = np.zeros(len(run.centers)) if run.counts is None else run.counts / 2 if run.n_iter else run.counts
     batch = MiniBatch(points.frame, run.centers, counts, screener, run.screen)
     total = 0.0
-    for rows, weights in batches(points, batch_size, rng):
+    for _, rows, weights in batches(points, batch_size, rng):
         total += batch.step(rows, weights, points.n_threads).objective
     batch.refresh()
     moves = float(squared_norms(batch.centers - run.centers).sum())
@@ -224,16 +225,19 @@ def _one_pass(
 
 def batches(
     points: Points, size: int, rng: np.random.Generator
-) -> Iterator[tuple[NDArray[Any], NDArray[np.float64] | None]]:
-    """All rows and their weights, so many at a time: of rows in memory in random order, of streams in their own."""
+) -> Iterator[tuple[slice | NDArray[np.int64], NDArray[Any], NDArray[np.float64] | None]]:
+    """All rows, so many at a time: of those in memory in random order, of streams in their own.
+
+    With every batch come the numbers of its rows and their weights.
+    """
     if isinstance(points.X, Stream):
         for part, rows in _regrouped(points.X, size):
-            yield rows, None if points.weights is None else points.weights[part]
+            yield part, rows, None if points.weights is None else points.weights[part]
         return
     order = rng.permutation(len(points))
     for begin in range(0, len(order), size):
         index = np.sort(order[begin : begin + size])
-        yield some_rows(points.X, index), None if points.weights is None else points.weights[index]
+        yield index, some_rows(points.X, index), None if points.weights is None else points.weights[index]
 
 
 def _regrouped(X: Stream, size: int) -> Iterator[tuple[slice, NDArray[Any]]]:
