@@ -3,6 +3,8 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 
 import dask
@@ -212,6 +214,16 @@ def test_messages_are_small(rng):
     screen.assign(rows, found[0], 1)
     pickle.loads(pickle.dumps(screen)).assign(rows, found[1], 1)
     np.testing.assert_array_equal(found[0].labels, found[1].labels)
+
+
+def test_without_a_cluster_in_a_fresh_process():
+    """dask.distributed has settings of its own, which are loaded with it."""
+    code = (
+        "import dask.array as da; from quickmeans import QKMeans\n"
+        "X = da.random.default_rng(0).random((60, 3), chunks=(20, 3))\n"
+        "assert QKMeans(4, random_state=0).fit(X).labels_.compute().shape == (60,)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # ---- bad input ------------------------------------------------------------------------------------------------------

@@ -256,6 +256,11 @@ def test_pages_of_sparse_rows_spherical_models_and_other_solvers(digits, tmp_pat
     assert "map" in ids(page_of(QKMeans(10, random_state=0).partial_fit(digits), tmp_path))
 
 
+def test_a_page_of_a_model_of_a_dask_array(digits, tmp_path):
+    rows = pytest.importorskip("dask.array").from_array(digits, chunks=(500, -1))
+    assert "sizes" in ids(page_of(QKMeans(10, max_iter=2, random_state=0).fit(rows), tmp_path))
+
+
 @pytest.mark.filterwarnings("ignore:Only 1 of the 2")
 def test_a_page_of_rows_that_are_all_alike(tmp_path):
     X = np.ones((10, 4))

@@ -43,7 +43,7 @@ def survey(model: QKMeans, rows: Any) -> Survey:
     K = len(model.cluster_centers_)
     if rows is None:
         labels = getattr(model, "labels_", None)
-        return Survey(None if labels is None else np.bincount(labels, minlength=K))
+        return Survey(None if labels is None else np.bincount(np.asarray(labels), minlength=K))
     sizes, objective, draw = np.zeros(K, np.int64), 0.0, _Draw(model)
     for chunk, found in model._assigned(model._rows_to_place(rows), exact=False, settle_all=True):
         fill_norms(chunk, model._frame, found)

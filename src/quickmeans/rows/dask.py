@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import dask
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from quickmeans.lloyd.stream import Stream
 from quickmeans.rows.source import check_rows_dtype
+
+with suppress(ImportError):  # first imported where `compute` changes a setting, all its settings would go with that one
+    import distributed  # noqa: F401
 
 
 def as_rows(X: Any) -> "DaskRows":
