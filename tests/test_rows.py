@@ -64,6 +64,7 @@ MAKERS = {
     "array": lambda d: X,
     "columns first": lambda d: np.asfortranarray(X),
     "foreign bytes": lambda d: X.astype(">f4"),
+    "function, foreign bytes": lambda d: lambda: iter([X.astype(">f4")]),
     "memory map": lambda d: np.load(saved(d / "x.npy", np.save, X), mmap_mode="r"),
     "npy": lambda d: saved(d / "x.npy", np.save, X),
     "npy, columns first": lambda d: saved(d / "x.npy", np.save, np.asfortranarray(X)),

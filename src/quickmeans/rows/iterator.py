@@ -38,4 +38,4 @@ class IteratorSource(RowSource):
             chunk = np.asarray(item)
             if chunk.ndim != 2:
                 raise ValueError(f"Chunk {i} of {self.name} has shape {chunk.shape}; every chunk must be a 2-D array.")
-            yield chunk
+            yield np.asarray(chunk, chunk.dtype.newbyteorder("="))

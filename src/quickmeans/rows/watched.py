@@ -15,7 +15,7 @@ class WatchedRows(RowSource):
     def __init__(self, rows: RowSource, seen: Callable[[int], None]) -> None:
         self.rows, self.seen = rows, seen
         self.name, self.n_rows, self.n_columns = rows.name, rows.n_rows, rows.n_columns
-        self.dtype, self.columns = rows.dtype, rows.columns
+        self.dtype, self.columns, self.paths = rows.dtype, rows.columns, rows.paths
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         for chunk in self.rows.chunks():
