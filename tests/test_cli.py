@@ -22,7 +22,7 @@ import quickmeans
 from quickmeans import QKMeans
 from quickmeans.cli import data
 from quickmeans.cli.main import COMMANDS, HOMES, main
-from quickmeans.cli.screen import count, seconds, size, sparkline
+from quickmeans.cli.screen import console, count, seconds, size, sparkline
 from quickmeans.comparison.contest import installed
 from quickmeans.comparison.contestant import objective
 from quickmeans.comparison.methods import METHODS
@@ -232,6 +232,9 @@ def test_index(here):
     assert "300 rows" in done("index", "info", "rows.index")
     assert json.loads(done("info", "rows.index", "--json"))["lists"] > 1
     assert "and 5 more" in done("index", "query", "rows.index", "queries.npy", "-k", 3)
+    before = files()
+    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "FOUND.NPZ")
+    assert files() == before | {"FOUND.NPZ"}
     done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "found.npz")
     with np.load("found.npz") as found:
         assert found["ids"].shape == found["distances"].shape == (15, 3)
@@ -253,6 +256,27 @@ def test_nystroem(here, monkeypatch):
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [(), ("index",)])
+def test_a_group_alone_shows_its_help(group):
+    result = run(*group)
+    assert (result.output or result.stderr).splitlines() == done(*group, "--help").splitlines()
+
+
+def test_names_with_brackets(here):
+    pytest.importorskip("faiss")
+    done("index", "build", "rows.npy", "--seed", 0, "-o", "rows[a].index")
+    parts = sum(file.stat().st_size for file in here.iterdir() if file.name.startswith("rows[a]"))
+    assert json.loads(done("info", "rows[a].index", "--json"))["file_bytes"] == parts
+    console().print("The plot is in [red]/plot[/old].png.")
+
+
+def test_a_file_that_changes_while_it_is_read(here, monkeypatch):
+    done("fit", "rows.npy", "-k", 6, "-o", "model")
+    monkeypatch.setattr("quickmeans.cli.progress.RowMeter.__call__", lambda meter, n: os.utime("rows.npy", (0, 0)))
+    refused(run("predict", "model", "rows.npy", "-o", "labels.npy"), "rows.npy was written to meanwhile")
+    assert not os.path.exists("labels.npy")
 
 
 def test_wrong_usage():

@@ -232,6 +232,16 @@ def test_command_without_data(tmp_path, monkeypatch):
     assert "there is no directory" in nowhere.output
 
 
+def test_a_page_of_something_else_stays(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("mine")
+    refused = CliRunner().invoke(main, ["reproduce", "table2", "--quick", "-o", str(tmp_path)])
+    assert refused.exit_code == 1
+    assert "give another --output" in refused.output
+    assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
+    assert page.read_text() == "mine"
+
+
 def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

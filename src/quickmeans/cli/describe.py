@@ -1,6 +1,7 @@
 """What there is to say of a fitted model or index: as plain data, and as lines for people."""
 
 import os
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def describe(model: Any, path: str | os.PathLike[str] | None = None) -> Facts:
 
 def _files(path: Path) -> list[Path]:
     """The file, and the lists that belong to it if it is an index."""
-    return [path, *path.parent.glob(f"{path.name}.{'[0-9a-f]' * 16}.lists")]
+    return [path, *path.parent.glob(f"{escape(path.name)}.{'[0-9a-f]' * 16}.lists")]
 
 
 def _clustering(model: Any) -> Facts:

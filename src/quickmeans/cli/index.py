@@ -47,13 +47,15 @@ def index() -> None:
 @json_option
 def build(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
     """Make an index of the rows of DATA: FILE, and beside it FILE.*.lists with the rows."""
+    from rich.text import Text
+
     from quickmeans import QKNeighbors
     from quickmeans.cli.screen import console
     from quickmeans.rows.features import check_features
 
     start = time.perf_counter()
     model = QKNeighbors(**{name: value for name, value in options.items() if value is not None})
-    with console(stderr=True).status(f"building an index of {rows.name}"):
+    with console(stderr=True).status(Text(f"building an index of {rows.name}")):
         model.fit(whole(rows))
         check_features(model, rows, reset=True)
         model.save(output)
@@ -117,8 +119,8 @@ def query(
     elapsed = time.perf_counter() - start
     distances, ids = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     if output is not None:
-        with complete(output) as temporary:
-            np.savez(temporary, ids=ids, distances=distances)
+        with complete(output) as temporary, open(temporary, "xb") as file:  # to a path .npz would be added
+            np.savez(file, ids=ids, distances=distances)
     _tell(distances, ids, elapsed, output, as_json=as_json)
 
 

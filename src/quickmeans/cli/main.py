@@ -96,6 +96,9 @@ class Lazy(click.Group):
             code = super().main(*args, **extra | {"prog_name": "quickmeans", "standalone_mode": False})
             sys.stdout.flush()
         except click.UsageError as error:
+            if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # not before click 8.2
+                click.echo(error.format_message(), err=True)
+                sys.exit(2)
             path = error.ctx.command_path if error.ctx else "quickmeans"
             say("error:", f"{error.format_message()} ('{path} --help' says more)")
             sys.exit(2)

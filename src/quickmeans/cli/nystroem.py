@@ -46,6 +46,8 @@ def nystroem() -> None:
 @json_option
 def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
     """Learn K landmarks from the rows of DATA and write the model to a file."""
+    from rich.text import Text
+
     from quickmeans import QKNystroem
     from quickmeans.cli.describe import describe, lines
     from quickmeans.cli.screen import console, print_facts, print_json, seconds
@@ -53,7 +55,7 @@ def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
 
     start = time.perf_counter()
     model = QKNystroem(**{name: value for name, value in options.items() if value is not None})
-    with console(stderr=True).status(f"learning landmarks from {rows.name}"):
+    with console(stderr=True).status(Text(f"learning landmarks from {rows.name}")):
         model.fit(whole(rows))
         check_features(model, rows, reset=True)
         model.save(output)

@@ -48,7 +48,7 @@ class Meter:
             self.bar.update(self.task, description=title, completed=done, total=self.total, note=note)
         elif now - self.last > _BETWEEN_LINES:
             self.last = now
-            self.console.print(f"{title}  {note}", markup=False)
+            self.console.print(f"{title}  {note}")
 
 
 def _left(value: float) -> str:

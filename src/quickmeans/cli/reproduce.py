@@ -89,4 +89,6 @@ def _claim(folder: Path, quick: bool) -> None:
         raise click.ClickException(
             f"{folder} holds results {'without' if quick else 'with'} --quick; give another --output or remove it."
         )
+    if not note.exists() and (page := folder / "README.md").exists():
+        raise click.ClickException(f"{page} is of something else and would be replaced; give another --output.")
     note.write_text(json.dumps({"quick": quick}))

@@ -19,10 +19,10 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console; without colours if NO_COLOR is set or nobody looks."""
+    """A console; without colours if NO_COLOR is set or nobody looks. Brackets have no meaning: names may have them."""
     stream = sys.stderr if stderr else sys.stdout
     fixed = not stream.isatty() and "COLUMNS" not in os.environ
-    return Console(stderr=stderr, highlight=False, width=_WIDTH if fixed else None)
+    return Console(stderr=stderr, highlight=False, markup=False, width=_WIDTH if fixed else None)
 
 
 def print_json(value: Any) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
+from rich.text import Text
 
 from quickmeans.experiments.data import IMAGES, Split, load, missing
 from quickmeans.experiments.results import Results, Row, Spread
@@ -91,7 +92,7 @@ def results_of(name: str, run: Run) -> Results:
 def perform(name: str, experiment: Experiment, run: Run) -> None:
     """Measure the cases that are not there yet, then write the figure and print the comparison."""
     results = results_of(name, run)
-    run.console.print(f"[bold]{name}[/]: {experiment.title}")
+    run.console.print(Text.assemble((name, "bold"), f": {experiment.title}"))
     for case in experiment.cases(run):
         label = ", ".join(f"{key} {value}" for key, value in case.items())
         if results.has(case) and not run.force:
