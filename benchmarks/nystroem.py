@@ -147,12 +147,13 @@ def plot():
         mine = [record for record in records if record["data"] == name]
         for kind in [*KINDS, "RBFSampler"]:
             values = [record["error"][kind] for record in mine]
+            style = {"fmt": "k--", "zorder": 3} if kind == "kmeans" else {"fmt": "o-"}
             panel.errorbar([record["K"] for record in mine], [value["mean"] for value in values],
-                           [value["deviation"] for value in values], fmt="k--" if kind == "kmeans" else "o-", label=kind,
-                           lw=3 if kind == "qkmeans" else 1, zorder=3 if kind == "kmeans" else 2)  # fmt: skip
+                           [value["deviation"] for value in values], label=kind,
+                           lw=3 if kind == "qkmeans" else 1, **style)  # fmt: skip
         panel.set(title=name, xlabel="landmarks", ylabel="relative error", xscale="log", yscale="log")
         panel.grid(alpha=0.3, which="both")
-    panels[0].legend(fontsize=7, loc="lower left")
+    panels[-1].legend(fontsize=8, loc="center right")
     finish(figure, "nystroem")
     plt.close(figure)
 
