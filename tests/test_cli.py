@@ -258,10 +258,11 @@ def test_nystroem(here, monkeypatch):
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", [(), ("index",)])
+@pytest.mark.parametrize("group", [(), ("index",), ("nystroem",)])
 def test_a_group_alone_shows_its_help(group):
     result = run(*group)
     assert (result.output or result.stderr).splitlines() == done(*group, "--help").splitlines()
+    assert "..." not in (result.output or result.stderr).partition("Commands:")[2]  # every line is whole
 
 
 def test_names_with_brackets(here):

@@ -131,7 +131,7 @@ def test_columns_of_a_table(tmp_path):
     rows = open_rows(tmp_path / "x.parquet", columns=["d", "a"])
     assert rows.columns == ["d", "a"]
     np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), X[:, [3, 0]])
-    with pytest.raises(TypeError, match=r"Column 'name' of .* holds string; as columns, name those"):
+    with pytest.raises(TypeError, match=r"Column 'name' of .* holds string, not numbers; choose columns"):
         open_rows(tmp_path / "x.parquet")
     with pytest.raises(ValueError, match="has no column 'z'; it has 'a', 'b'"):
         open_rows(tmp_path / "x.parquet", columns=["z"])
@@ -145,6 +145,26 @@ def test_csv(tmp_path):
     assert SourceStream(rows).shape == (3, 2)
     np.testing.assert_array_equal(np.concatenate(list(open_rows(tmp_path / "x.csv", columns=["b"]).chunks())).T,
                                   [[2.5, 4, 6]])  # fmt: skip
+
+
+def test_csv_without_names(tmp_path):
+    path = tmp_path / "x.csv"
+    for first in ("1,2.5", "0,-3"):
+        path.write_text(f"{first}\n3,4\n")
+        with pytest.raises(ValueError, match=f"x.csv must name the columns, but has the numbers {first[0]}, "):
+            open_rows(path)
+    path.write_text("0,1\n3,4\n")  # names that pandas gives
+    np.testing.assert_array_equal(np.concatenate(list(open_rows(path).chunks())), [[3, 4]])
+    path.write_text("a,b\n1,\n3,\n")
+    with pytest.raises(TypeError, match=r"Column 'b' of .* holds no values; choose columns"):
+        open_rows(path)
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.csv", "x.parquet", "x.fvecs"])
+def test_empty_file(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=f"{name} is empty, a file of 0 bytes; it must hold rows"):
+        open_rows(tmp_path / name)
 
 
 # ---- reading ahead --------------------------------------------------------------------------------------------------

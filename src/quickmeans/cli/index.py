@@ -29,10 +29,11 @@ def index() -> None:
 
 
 @index.command(
+    short_help="Make an index of the rows of DATA.",
     examples=[
         "index build rows.npy -o rows.index",
         "index build embeddings.parquet --columns embedding --metric cosine --recall 0.99 -o rows.index",
-    ]
+    ],
 )
 @data_argument
 @option("--metric", type=click.Choice(["euclidean", "inner_product", "cosine"]), help="[euclidean]")

@@ -27,10 +27,11 @@ def nystroem() -> None:
 
 
 @nystroem.command(
+    short_help="Learn K landmarks from the rows of DATA.",
     examples=[
         "nystroem fit rows.npy -k 512 --gamma scale -o kernel.safetensors",
         "nystroem fit rows.npy -k 512 --kernel polynomial --degree 2 -o kernel.safetensors",
-    ]
+    ],
 )
 @data_argument
 @option("-k", "--landmarks", "n_components", type=int, required=True, help="How many landmarks, and features.")

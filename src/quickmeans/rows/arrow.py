@@ -39,6 +39,9 @@ class ArrowSource(RowSource):
         if "Local" in type(getattr(dataset, "filesystem", None)).__name__:
             self.paths = dataset.files
         names = [field.name for field in dataset.schema]
+        self._counted = "Csv" not in type(dataset.format).__name__
+        if not self._counted:
+            _refuse_numbers_as_names(names, name)
         for column in columns or ():
             if column not in names:
                 raise ValueError(f"{name} has no column {column!r}; it has {', '.join(map(repr, names))}.")
@@ -53,13 +56,15 @@ class ArrowSource(RowSource):
         else:
             self.dtype = np.dtype(np.result_type(*map(self._number, self.selected, types)))
             self.n_columns, self.columns = len(types), self.selected
-        self._counted = "Csv" not in type(dataset.format).__name__
         self.n_rows = dataset.count_rows() if self._counted else None
 
     def _number(self, column: str, kind: Any) -> np.dtype[Any]:
         pa = _pyarrow()
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            raise TypeError(f"Column {column!r} of {self.name} holds {kind}; as columns, name those that have numbers.")
+            held = "no values" if pa.types.is_null(kind) else f"{kind}, not numbers"
+            raise TypeError(
+                f"Column {column!r} of {self.name} holds {held}; choose columns (--columns) that have numbers."
+            )
         dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
         return dtype
 
@@ -128,6 +133,16 @@ class ArrowSource(RowSource):
 def _is_list(kind: Any) -> bool:
     types = _pyarrow().types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _refuse_numbers_as_names(names: list[str], file: str) -> None:
+    """The first line of a CSV file names the columns (0, 1, 2, ... are names too); a row there would be lost."""
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        return
+    if numbers and numbers != list(range(len(names))):
+        raise ValueError(f"The first line of {file} must name the columns, but has the numbers {', '.join(names[:3])}.")
 
 
 def _first_line(error: Exception) -> str:

@@ -85,6 +85,8 @@ def _open_path(path: str, key: str | None, columns: Sequence[str] | None) -> Row
     is_directory = os.path.isdir(path)
     if not is_directory:
         open(path, "rb").close()  # a missing or unreadable file is the system's to report
+        if os.path.isfile(path) and not os.path.getsize(path):
+            raise ValueError(f"{path} is empty, a file of 0 bytes; it must hold rows of numbers.")
     kind = "parquet" if is_directory else _TABLES.get(ending)
     if key is not None and ending != ".npz" and ending not in _HDF5:
         raise ValueError(f"A key names an array of an .npz or HDF5 file, but {path} is neither.")
