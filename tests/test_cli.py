@@ -22,6 +22,7 @@ import quickmeans
 from quickmeans import QKMeans
 from quickmeans.cli import data
 from quickmeans.cli.main import COMMANDS, HOMES, main
+from quickmeans.cli.progress import FitMeter
 from quickmeans.cli.screen import console, count, seconds, size, sparkline
 from quickmeans.comparison.contest import installed
 from quickmeans.comparison.contestant import objective
@@ -284,6 +285,14 @@ def test_wrong_usage():
     refused(run("nonsense"), "nonsense", "quickmeans --help", code=2)
     refused(run("demo", "--nonsense"), "--nonsense", "quickmeans demo --help", code=2)
     refused(run("fit", "rows.npy", "-k", "many", "-o", "x"), "many", "-k", code=2)
+    refused(run("fit", "rows.npy", "-k", 0, "-o", "x"), "0", "-k", code=2)
+
+
+@pytest.mark.parametrize("args", [[], ["index"]])
+def test_no_subcommand_gives_the_help(args):
+    result = run(*args)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Usage: quickmeans")
 
 
 @pytest.mark.parametrize(
@@ -294,7 +303,7 @@ def test_wrong_usage():
         ("fit bad.npy -k 2 -o m.safetensors", ["bad.npy", "no .npy file"]),
         ("fit nan.npy -k 2 -o m.safetensors", ["NaN", "row 7, column 3"]),
         ("fit rows.npy -k 301 -o m.safetensors", ["300 rows", "301"]),
-        ("fit rows.npy -k 0 -o m.safetensors", ["not below 1", "0"]),
+        ("nystroem fit rows.npy -k 301 -o m.safetensors", ["300 rows", "301"]),
         ("fit rows.npy -k 2 -o none/m.safetensors", ["none/m.safetensors", "no directory"]),
         ("fit rows.npy -k 2 -o taken", ["taken", "--force"]),
         ("fit rows.npy -k 2 -o .", ["is a directory"]),
@@ -403,6 +412,19 @@ def test_progress_in_a_terminal(slow, columns):
     assert any("300 clusters" in line for line in lines)
 
 
+def test_progress_over_several_runs(monkeypatch):
+    clock = iter(range(100))
+    monkeypatch.setattr("quickmeans.cli.progress.time.perf_counter", lambda: next(clock))
+    shown = []
+    meter = FitMeter(n_rows=5000, max_iter=10, n_runs=3)
+    monkeypatch.setattr(meter, "show", lambda *what: shown.append(what))
+    for iteration in (1, 2, 1, 2):
+        meter.iteration(iteration, 7.0)
+    assert shown[0] == ("run 1/3, iteration 1/10", 1, "objective 7")
+    assert shown[1] == ("run 1/3, iteration 2/10", 2, "< 28 s left, objective 7, 5000 rows/s")
+    assert shown[3] == ("run 2/3, iteration 2/10", 12, "< 18 s left, objective 7, 5000 rows/s")
+
+
 def test_colours_in_a_terminal(here):
     shown, code = in_terminal("fit", "none.npy", "-k", 2, "-o", "m")
     assert code == 1
@@ -450,7 +472,7 @@ def test_ctrl_c_and_resume(slow):
     assert files() == {"rows.npy", "slow.npy", "c"}
     resumed = run(*slow)
     assert resumed.exit_code == 0
-    assert "Going on from c" in resumed.stderr
+    assert "going on from the checkpoint" in resumed.stdout
     done(*slow[:-4], "-o", "whole.safetensors", "--checkpoint", "other")
     np.testing.assert_array_equal(
         quickmeans.load("m.safetensors").cluster_centers_, quickmeans.load("whole.safetensors").cluster_centers_

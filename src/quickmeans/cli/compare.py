@@ -8,6 +8,7 @@ import click
 
 from quickmeans.cli.command import Command, option
 from quickmeans.cli.data import data_argument, whole
+from quickmeans.cli.numbers import COUNT
 from quickmeans.cli.outputs import json_option, output_option
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     ],
 )
 @data_argument
-@option("--sample", type=click.IntRange(1), metavar="N", help="Take so many rows, drawn at random.  [all]")
-@option("-k", "--clusters", "n_clusters", type=click.IntRange(1), metavar="N", required=True, help="How many clusters.")
-@option("--max-iter", type=click.IntRange(1), metavar="N", default=10, help="Iterations of every method.  [10]")
-@option("--seed", type=click.IntRange(0), metavar="N", default=0, help="Draws the rows to start from.  [0]")
-@option("--threads", type=click.IntRange(1), metavar="N", help="Threads of every method.  [all]")
+@option("--sample", type=COUNT, help="Take so many rows, drawn at random.  [all]")
+@option("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="How many clusters.")
+@option("--max-iter", type=COUNT, default=10, help="Iterations of every method.  [10]")
+@option("--seed", type=int, default=0, help="Draws the rows to start from.  [0]")
+@option("--threads", type=COUNT, help="Threads of every method.  [all]")
 @output_option("A plot of time against objective", (".png", ".svg"))
 @json_option
 def compare(

@@ -61,6 +61,12 @@ def whole(rows: "RowSource") -> "NDArray[Any]":
     return X
 
 
+def check_enough(rows: "RowSource", k: int) -> None:
+    """Refuse to make more of something than there are rows, if it is known how many there are."""
+    if rows.n_rows is not None and rows.n_rows < k:
+        raise ValueError(f"{rows.name} has {rows.n_rows} rows; -k must not be larger, got {k}.")
+
+
 def load_model(path: str, kind: str) -> Any:
     """The fitted object in a file, which must be of that kind."""
     import quickmeans

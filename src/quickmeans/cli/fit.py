@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quickmeans.cli.command import Command, Interrupted, option
-from quickmeans.cli.data import data_argument, in_memory
-from quickmeans.cli.numbers import NUMBER_OR_AUTO, WHOLE_OR_AUTO
+from quickmeans.cli.data import check_enough, data_argument, in_memory
+from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, WHOLE_OR_AUTO
 from quickmeans.cli.outputs import check_folder, json_option, output_option
 
 if TYPE_CHECKING:
@@ -35,23 +35,23 @@ _model_option, _run_option = partial(option, section="The model"), partial(optio
     ],
 )
 @data_argument
-@_model_option("-k", "--clusters", "n_clusters", type=int, required=True, help="How many clusters.")
+@_model_option("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="How many clusters.")
 @_model_option(
     "--paper", is_flag=True, help="The paper's algorithm: --solver palm4msa --sparsity-level 5 --shortlist 0."
 )
 @_model_option("--shortlist", type=WHOLE_OR_AUTO, help="Exact distances per row; 0: the product is the model.  [auto]")
 @_model_option("--compression", type=NUMBER_OR_AUTO, help="How many times fewer numbers the product has.  [auto]")
 @_model_option("--solver", type=click.Choice(["als", "palm4msa", "hierarchical"]), help="How it is learned.  [als]")
-@_model_option("--sparsity-level", type=int, help="Entries per row and column of a factor (not als).  [5]")
+@_model_option("--sparsity-level", type=COUNT, help="Entries per row and column of a factor (not als).  [5]")
 @_model_option("--n-factors", type=WHOLE_OR_AUTO, help="Factors of the product (not als).  [auto]")
 @_model_option("--spherical", is_flag=True, help="Compare directions (cosines).")
 @_run_option("--init", help="k-means++, random, or a file with one row per cluster.  [k-means++]")
 @_run_option("--n-init", type=WHOLE_OR_AUTO, help="Runs from different starts; the best is kept.  [auto]")
-@_run_option("--max-iter", type=int, help="The most iterations.  [100]")
+@_run_option("--max-iter", type=COUNT, help="The most iterations.  [100]")
 @_run_option("--tol", type=float, help="Stop when centroids move less than this.  [0.0001]")
-@_run_option("--batch-size", type=int, help="Mini-batches of so many rows, for data that do not fit in memory.")
+@_run_option("--batch-size", type=COUNT, help="Mini-batches of so many rows, for data that do not fit in memory.")
 @_run_option("--seed", "random_state", type=int, help="Makes the run repeatable.")
-@_run_option("--threads", "n_threads", type=int, help="At most so many threads; results do not depend on it.  [all]")
+@_run_option("--threads", "n_threads", type=COUNT, help="At most so many threads; results do not depend on it.  [all]")
 @_run_option("--checkpoint", metavar="FILE", help="Written after every iteration; if it is there, go on from it.")
 @_run_option("--with-labels", is_flag=True, help="Store the label of every row in the model too.")
 @output_option("The model", required=True)
@@ -64,6 +64,7 @@ def fit(rows: "RowSource", output: Path, as_json: bool, paper: bool, with_labels
     again in every pass.
     """
     from quickmeans import QKMeans
+    from quickmeans.cli.describe import describe
 
     given = {name: value for name, value in options.items() if value is not None}
     checkpoint = given.get("checkpoint")
@@ -71,14 +72,16 @@ def fit(rows: "RowSource", output: Path, as_json: bool, paper: bool, with_labels
         check_folder(Path(checkpoint))
     if "init" in given:
         given["init"] = _start(given["init"])
-    if rows.n_rows is not None and rows.n_rows < given["n_clusters"]:
-        raise ValueError(f"{rows.name} has {rows.n_rows} rows; -k must not be larger, got {given['n_clusters']}.")
+    check_enough(rows, given["n_clusters"])
     model = QKMeans(**(PAPER if paper else {}) | given)
+    resumed = checkpoint is not None and os.path.exists(checkpoint)
     start = time.perf_counter()
     with _stopped_at_once(checkpoint):
         _fit(model, rows)
         model.save(output, labels=with_labels)
-    _tell(model, output, time.perf_counter() - start, as_json=as_json)
+    elapsed = time.perf_counter() - start
+    found = {"output": str(output), "rows": len(model.labels_), "seconds": elapsed, "resumed": resumed}
+    _tell(describe(model, output) | found, as_json=as_json)
 
 
 def _start(init: str) -> Any:
@@ -95,12 +98,11 @@ def _start(init: str) -> Any:
 
 def _fit(model: Any, rows: "RowSource") -> None:
     from quickmeans.cli.progress import FitMeter
+    from quickmeans.parameters import n_runs
     from quickmeans.rows.features import check_features
     from quickmeans.rows.watched import WatchedRows
 
-    if model.checkpoint is not None and os.path.exists(model.checkpoint):
-        click.echo(f"Going on from {model.checkpoint}.", err=True)
-    with FitMeter(rows.n_rows, model.max_iter) as meter:
+    with FitMeter(rows.n_rows, model.max_iter, n_runs(model)) as meter:
         watched = WatchedRows(rows, meter.rows)
         X = in_memory(watched)
         meter.begin(rows.n_rows if X is None else len(X))
@@ -139,13 +141,13 @@ def _stopped_at_once(checkpoint: str | None) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _tell(model: Any, output: Path, elapsed: float, *, as_json: bool) -> None:
-    from quickmeans.cli.describe import describe, lines
+def _tell(found: dict[str, Any], *, as_json: bool) -> None:
+    from quickmeans.cli.describe import lines
     from quickmeans.cli.screen import print_facts, print_json, seconds
 
-    found = describe(model, output) | {"seconds": elapsed, "rows": len(model.labels_)}
     if as_json:
         print_json(found)
         return
-    shown = [*lines(found), ("time", f"{seconds(elapsed)} for {found['rows']} rows")]
-    print_facts([*shown, ("written to", str(output))])
+    going_on = ", going on from the checkpoint" if found["resumed"] else ""
+    shown = [*lines(found), ("time", f"{seconds(found['seconds'])} for {found['rows']} rows{going_on}")]
+    print_facts([*shown, ("written to", found["output"])])

@@ -9,7 +9,7 @@ import click
 
 from quickmeans.cli.command import Commands, option
 from quickmeans.cli.data import data_argument, load_model, whole
-from quickmeans.cli.numbers import WHOLE_OR_AUTO
+from quickmeans.cli.numbers import COUNT, WHOLE_OR_AUTO
 from quickmeans.cli.outputs import json_option, output_option
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def index() -> None:
 )
 @data_argument
 @option("--metric", type=click.Choice(["euclidean", "inner_product", "cosine"]), help="[euclidean]")
-@option("-k", "--neighbours", "n_neighbors", type=int, default=10, show_default=True, help="Usual question.")
+@option("-k", "--neighbours", "n_neighbors", type=COUNT, default=10, show_default=True, help="Usual question.")
 @option("--recall", type=float, help="The share of the true neighbours to be found.  [0.95]")
 @option("--n-lists", type=WHOLE_OR_AUTO, help="Lists that rows are kept in.  [auto]")
 @option("--nprobe", type=WHOLE_OR_AUTO, help="Lists that a query looks at; auto: as --recall needs.  [auto]")
 @option("--payload", help="What is kept of a row: flat (all), sq8 (a byte per number), pqM (M bytes).  [flat]")
 @option("--seed", "random_state", type=int, help="Makes it repeatable.")
-@option("--threads", "n_threads", type=int, help="At most so many threads.  [all]")
+@option("--threads", "n_threads", type=COUNT, help="At most so many threads.  [all]")
 @output_option("The index", required=True)
 @json_option
 def build(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
@@ -91,9 +91,9 @@ def _show(model: Any, path: Path, as_json: bool, elapsed: float | None = None) -
 )
 @click.argument("index", type=click.Path())
 @data_argument
-@option("-k", "--neighbours", type=int, help="Neighbours of a row.  [as the index was built for]")
+@option("-k", "--neighbours", type=COUNT, help="Neighbours of a row.  [as the index was built for]")
 @option("--nprobe", type=int, help="Lists to look at, if not as many as the index was built for.")
-@option("--threads", type=int, help="At most so many threads.  [all]")
+@option("--threads", type=COUNT, help="At most so many threads.  [all]")
 @output_option("Arrays 'ids' and 'distances', one row per query", (".npz",))
 @json_option
 def query(

@@ -1,7 +1,9 @@
 """The command ``quickmeans``: its subcommands, each loaded when it is asked for, and what becomes of errors."""
 
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from importlib import import_module
@@ -92,6 +94,8 @@ class Lazy(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run, and end the process: 0, or 1 for an error, 2 for wrong usage, 130 for Ctrl-C, each with one line."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _terminate)
         try:
             code = super().main(*args, **extra | {"prog_name": "quickmeans", "standalone_mode": False})
             sys.stdout.flush()
@@ -114,6 +118,11 @@ class Lazy(click.Group):
             say("error:", _sentence(error))
             sys.exit(1)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _terminate(*_: Any) -> None:
+    """End as by an error: what is half done is removed."""
+    sys.exit(128 + signal.SIGTERM)
 
 
 def say(kind: str, text: str = "") -> None:

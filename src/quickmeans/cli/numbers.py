@@ -23,5 +23,15 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]  # generic since clic
             self.fail(f"{value!r} must be {' or '.join([what, *map(repr, self.words)])}.", param, ctx)
 
 
+class Count(click.IntRange):
+    """A whole number above zero."""
+
+    sign = "N"
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+
+COUNT = Count()
 WHOLE_OR_AUTO = NumberOr(int, "auto")
 NUMBER_OR_AUTO = NumberOr(float, "auto")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quickmeans.cli.command import Commands, option
-from quickmeans.cli.data import data_argument, load_model, whole
-from quickmeans.cli.numbers import NUMBER_OR_AUTO, NumberOr
+from quickmeans.cli.data import check_enough, data_argument, load_model, whole
+from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, NumberOr
 from quickmeans.cli.outputs import json_option, output_option
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ def nystroem() -> None:
     ],
 )
 @data_argument
-@option("-k", "--landmarks", "n_components", type=int, required=True, help="How many landmarks, and features.")
+@option("-k", "--landmarks", "n_components", type=COUNT, required=True, help="How many landmarks, and features.")
 @option("--kernel", type=click.Choice(_KERNELS), help="[rbf]")
 @option("--gamma", type=NumberOr(float, "scale", "mean-distance"), help="[one over the number of columns]")
-@option("--degree", type=int, help="Of the polynomial kernel.  [3]")
+@option("--degree", type=COUNT, help="Of the polynomial kernel.  [3]")
 @option("--coef0", type=float, help="Of the polynomial and sigmoid kernels.  [1]")
 @option("--choose", "landmarks", type=click.Choice(_LANDMARKS), help="What landmarks are.  [qkmeans]")
 @option("--compression", type=NUMBER_OR_AUTO, help="How many times fewer numbers the landmarks have.  [auto]")
 @option("--seed", "random_state", type=int, help="Makes it repeatable.")
-@option("--threads", "n_threads", type=int, help="At most so many threads.  [all]")
+@option("--threads", "n_threads", type=COUNT, help="At most so many threads.  [all]")
 @output_option("The model", required=True)
 @json_option
 def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
@@ -54,6 +54,7 @@ def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
     from quickmeans.cli.screen import console, print_facts, print_json, seconds
     from quickmeans.rows.features import check_features
 
+    check_enough(rows, options["n_components"])
     start = time.perf_counter()
     model = QKNystroem(**{name: value for name, value in options.items() if value is not None})
     with console(stderr=True).status(Text(f"learning landmarks from {rows.name}")):
@@ -71,7 +72,7 @@ def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
 @nystroem.command(examples=["nystroem transform kernel.safetensors rows.npy -o features.npy"])
 @click.argument("model", type=click.Path())
 @data_argument
-@option("--threads", type=int, help="At most so many threads.  [all]")
+@option("--threads", type=COUNT, help="At most so many threads.  [all]")
 @output_option("The features, one row for every row of DATA", (".npy",), required=True)
 @json_option
 def transform(model: str, rows: "RowSource", threads: int | None, output: Path, as_json: bool) -> None:

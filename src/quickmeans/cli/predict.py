@@ -9,6 +9,7 @@ import click
 
 from quickmeans.cli.command import Command, option
 from quickmeans.cli.data import data_argument, load_model
+from quickmeans.cli.numbers import COUNT
 from quickmeans.cli.outputs import json_option, output_option
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _SHOWN = 10  # clusters
 @click.argument("model", type=click.Path())
 @data_argument
 @option("--exact", is_flag=True, help="The labels of plain k-means to the last, more slowly.")
-@option("--threads", type=int, help="At most so many threads.  [all]")
+@option("--threads", type=COUNT, help="At most so many threads.  [all]")
 @output_option("Labels", (".npy", ".parquet"))
 @json_option
 def predict(

@@ -69,11 +69,11 @@ class RowMeter(Meter):
 class FitMeter(Meter):
     """The iterations of a fit: `rows` is told of rows that were read, `iteration` of iterations that are over."""
 
-    def __init__(self, n_rows: int | None, max_iter: int) -> None:
-        super().__init__("reading", max_iter)
-        self.n_rows, self.max_iter = n_rows, max_iter
-        self.iterations, self.read, self.objective = 0, 0, ""
-        self.first: tuple[int, float] | None = None  # an iteration, and when it was over
+    def __init__(self, n_rows: int | None, max_iter: int, n_runs: int = 1) -> None:
+        super().__init__("reading", n_runs * max_iter)
+        self.n_rows, self.max_iter, self.n_runs = n_rows, max_iter, n_runs
+        self.run, self.iterations, self.read, self.objective = 1, 0, 0, ""
+        self.first: tuple[int, float] | None = None  # an iteration of this run, and when it was over
 
     def rows(self, n: int) -> None:
         """So many more rows have been read, in this pass."""
@@ -88,19 +88,23 @@ class FitMeter(Meter):
 
     def iteration(self, iteration: int, objective: float) -> None:
         """An iteration is over; a callback of QKMeans."""
+        if iteration <= self.iterations:  # of the next run
+            self.run, self.first = self.run + 1, None
         self.iterations, self.read, self.objective = iteration, 0, f"objective {objective:.5g}"
-        self.title = f"iteration {iteration}/{self.max_iter}"
+        run = f"run {self.run}/{self.n_runs}, " if self.n_runs > 1 else ""
+        self.title = f"{run}iteration {iteration}/{self.max_iter}"
         self.first = self.first or (iteration, time.perf_counter())
         self._show()
 
     def _show(self) -> None:
         share = self.read / self.n_rows % 1 if self.n_rows else 0.0
+        done = (self.run - 1) * self.max_iter + self.iterations + share
         parts = [self.objective] if self.objective else []
         if self.first is not None and self.iterations > self.first[0]:
             each = (time.perf_counter() - self.first[1]) / (self.iterations + share - self.first[0])
-            parts.insert(0, f"< {_left(each * (self.max_iter - self.iterations - share))} left")
+            parts.insert(0, f"< {_left(each * (self.n_runs * self.max_iter - done))} left")
             if self.n_rows:
                 parts.append(f"{count(self.n_rows / each)} rows/s")
         elif self.read:
             parts.append(f"{count(self.read)} rows read")
-        self.show(self.title, self.iterations + share if self.objective else 0.0, ", ".join(parts))
+        self.show(self.title, done if self.objective else 0.0, ", ".join(parts))
