@@ -288,13 +288,6 @@ def test_wrong_usage():
     refused(run("fit", "rows.npy", "-k", 0, "-o", "x"), "0", "-k", code=2)
 
 
-@pytest.mark.parametrize("args", [[], ["index"]])
-def test_no_subcommand_gives_the_help(args):
-    result = run(*args)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("Usage: quickmeans")
-
-
 @pytest.mark.parametrize(
     ("args", "words"),
     [
