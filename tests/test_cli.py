@@ -27,6 +27,8 @@ from quickmeans.cli.screen import console, count, seconds, size, sparkline
 from quickmeans.comparison.contest import installed
 from quickmeans.comparison.contestant import objective
 from quickmeans.comparison.methods import METHODS
+from quickmeans.lloyd.assign import Assignment
+from quickmeans.rows import open_rows
 
 QUICKMEANS = Path(sys.executable).with_name("quickmeans")
 
@@ -130,7 +132,9 @@ def test_fit_predict_info(here):
 
 def test_a_file_too_large_for_memory_is_streamed(here, monkeypatch):
     done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "memory.safetensors")
+    assert len(data.in_memory(open_rows("rows.npy"))) == 300
     monkeypatch.setattr(data, "ROOM", 1000)
+    assert data.in_memory(open_rows("rows.npy")) is None
     done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "stream.safetensors")
     memory, stream = quickmeans.load("memory.safetensors"), quickmeans.load("stream.safetensors")
     np.testing.assert_allclose(memory.cluster_centers_, stream.cluster_centers_, rtol=1e-5)
@@ -488,6 +492,24 @@ def test_narrow_terminals(here):
         assert re.search(r"cluster +rows +share", text)
     text = done("predict", "m", "rows.npy", env={"COLUMNS": "20"})  # no room for the table
     assert re.search(r"\n  share +16.67 %\n", text)
+
+
+def test_sigterm_removes_what_is_half_written(here, monkeypatch):
+    done("fit", "rows.npy", "-k", 6, "-o", "m")
+
+    def labels(*args, **options):
+        yield None, Assignment.empty(300, np.dtype(np.float32))
+        assert len(files()) == 3  # one of them is not complete
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield None, Assignment.empty(300, np.dtype(np.float32))
+
+    monkeypatch.setattr(QKMeans, "_assigned", labels)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert run("predict", "m", "rows.npy", "-o", "labels.npy").exit_code == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert files() == {"rows.npy", "m"}
 
 
 # ---- numbers for people ---------------------------------------------------------------------------------------------
