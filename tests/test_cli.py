@@ -24,7 +24,7 @@ from quickmeans.cli import data
 from quickmeans.cli.main import COMMANDS, HOMES, main
 from quickmeans.cli.progress import FitMeter
 from quickmeans.cli.screen import console, count, seconds, size, sparkline
-from quickmeans.comparison.contest import installed
+from quickmeans.comparison.contest import Result, compare, installed
 from quickmeans.comparison.contestant import objective
 from quickmeans.comparison.methods import METHODS
 from quickmeans.lloyd.assign import Assignment
@@ -189,6 +189,7 @@ def two_methods(monkeypatch):
     """Processes take their time to start: two are enough."""
     few = {name: METHODS[name] for name in ("scikit-learn KMeans", "QKMeans")}
     monkeypatch.setattr("quickmeans.comparison.contest.METHODS", few)
+    monkeypatch.setattr("quickmeans.comparison.contest._PATIENCE", 0)  # no second round
 
 
 def test_compare(here, two_methods):
@@ -213,6 +214,16 @@ def test_compare_in_json_and_a_method_that_fails(here, two_methods, monkeypatch)
     assert good["model_bytes"] == 6 * 12 * 4
     assert bad["error"] == "KeyError: 'nonsense'"
     refused(run("compare", "rows.npy", "-k", 301), "300 rows", "301")
+
+
+def test_the_shorter_times_of_two_rounds_count(monkeypatch):
+    times = iter([5.0, 7.0, 6.0, 4.0])
+    monkeypatch.setattr("quickmeans.comparison.contest.installed", lambda: ["a", "b"])
+    monkeypatch.setattr("quickmeans.comparison.contest._run", lambda name, *_: Result(name, next(times), 1.0, 9.0))
+    told = []
+    a, b = compare(np.zeros((3, 2)), 2, tell=told.append)
+    assert (a.fit_seconds, b.fit_seconds) == (5.0, 4.0)
+    assert told == ["a", "b", "a again", "b again"]
 
 
 @pytest.mark.parametrize("name", installed())

@@ -48,7 +48,8 @@ def compare(
 
     scikit-learn's KMeans and MiniBatchKMeans, faiss and SuperKMeans take part if they are there, each in a process of
     its own, with all rows in float32, from the same rows to start with (SuperKMeans chooses its own) and for as many
-    iterations. Objectives are computed alike for all, to the exact nearest centroid.
+    iterations. Objectives are computed alike for all, to the exact nearest centroid. Unless that takes a minute all
+    run twice, and the shorter times count.
     """
     if output is not None:
         _need_matplotlib()

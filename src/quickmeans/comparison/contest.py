@@ -5,8 +5,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from quickmeans.comparison.methods import METHODS
 
+_PATIENCE = 60.0  # seconds of a first round after which there is no second
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "QUICKMEANS_NUM_THREADS")
 
 
@@ -54,18 +56,32 @@ def compare(
 ) -> list[Result]:
     """Fit all methods that are installed to the rows of X, in float32; `tell` gets the name of each as it begins.
 
-    All but SuperKMeans start from the same rows, drawn by the seed, and make `n_iter` passes over all rows.
+    All but SuperKMeans start from the same rows, drawn by the seed, and make `n_iter` passes over all rows. Unless that
+    takes a minute, all run again, and the shorter times count.
     """
     rows = np.ascontiguousarray(X, np.float32)
     index = np.random.default_rng(seed).permutation(len(rows))[:n_clusters]
     with tempfile.TemporaryDirectory(prefix="quickmeans-") as folder:
         np.save(Path(folder, "rows.npy"), rows)
         np.save(Path(folder, "start.npy"), rows[index])
-        results = []
+        start, results = time.perf_counter(), []
         for name in installed():
             tell(name)
             results.append(_run(name, n_iter, folder, n_threads))
+        if time.perf_counter() - start > _PATIENCE:
+            return results
+        for i, first in enumerate(results):  # a slow moment of the machine should not decide
+            tell(f"{first.method} again")
+            results[i] = _better(first, _run(first.method, n_iter, folder, n_threads))
     return results
+
+
+def _better(first: Result, second: Result) -> Result:
+    """The shorter times of two runs; all else is the same in both."""
+    if first.error is not None or second.error is not None:
+        return first
+    times = {name: min(getattr(first, name), getattr(second, name)) for name in ("fit_seconds", "assign_seconds")}
+    return replace(first, **times)
 
 
 def _run(name: str, n_iter: int, folder: str, n_threads: int | None) -> Result:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quickmeans.comparison.methods import METHODS, Rows
 
-_REPEATS, _PATIENCE = 3, 3.0  # the best of so many runs, but none begins after so many seconds
+_REPEATS, _PATIENCE = 3, 1.0  # the best of so many runs, but none begins after so many seconds
 _WARM = 256  # rows on which libraries make their threads and load their parts
 
 
