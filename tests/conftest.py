@@ -36,3 +36,12 @@ def chain(rng):
         ]
 
     return make
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, rng):
+    """A directory with rows in it, from which commands are run; the rows lie about six points."""
+    monkeypatch.chdir(tmp_path)
+    centers = rng.standard_normal((6, 12))
+    np.save("rows.npy", (np.repeat(centers, 50, axis=0) + 0.01 * rng.standard_normal((300, 12))).astype(np.float32))
+    return tmp_path

@@ -2,70 +2,22 @@
 
 import json
 import os
-import pty
 import re
-import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
-from fcntl import ioctl
 from pathlib import Path
 
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import QUICKMEANS, done, files, refused, run
 
 import quickmeans
 from quickmeans import QKMeans
 from quickmeans.cli import data
 from quickmeans.cli.main import COMMANDS, HOMES, main
-from quickmeans.cli.progress import FitMeter
 from quickmeans.cli.screen import console, count, seconds, size, sparkline
-from quickmeans.comparison.contest import Result, compare, installed
-from quickmeans.comparison.contestant import objective
-from quickmeans.comparison.methods import METHODS
-from quickmeans.lloyd.assign import Assignment
 from quickmeans.rows import open_rows
-
-QUICKMEANS = Path(sys.executable).with_name("quickmeans")
-
-
-def run(*args, env=None):
-    """A subcommand in this process."""
-    return CliRunner(env=env).invoke(main, [str(arg) for arg in args])
-
-
-def done(*args, **settings):
-    """The output of a subcommand that must succeed."""
-    result = run(*args, **settings)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def refused(result, *words, code=1):
-    """It must have ended with one line that says so."""
-    assert result.exit_code == code, result.output
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    for word in words:
-        assert str(word) in result.stderr
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch, rng):
-    """A directory with rows in it, from which commands are run; the rows lie about six points."""
-    monkeypatch.chdir(tmp_path)
-    centers = rng.standard_normal((6, 12))
-    np.save("rows.npy", (np.repeat(centers, 50, axis=0) + 0.01 * rng.standard_normal((300, 12))).astype(np.float32))
-    return tmp_path
-
-
-def files():
-    return {path.name for path in Path().iterdir()}
-
 
 # ---- help -----------------------------------------------------------------------------------------------------------
 
@@ -179,63 +131,6 @@ def test_predict_without_a_file_shows_sizes(here):
     found = json.loads(done("predict", "m.safetensors", "rows.npy", "--exact", "--json"))
     assert found["sizes"] == [50] * 6
     assert found["rows"] == 300
-
-
-# ---- comparison -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def two_methods(monkeypatch):
-    """Processes take their time to start: two are enough."""
-    few = {name: METHODS[name] for name in ("scikit-learn KMeans", "QKMeans")}
-    monkeypatch.setattr("quickmeans.comparison.contest.METHODS", few)
-    monkeypatch.setattr("quickmeans.comparison.contest._PATIENCE", 0)  # no second round
-
-
-def test_compare(here, two_methods):
-    result = run("compare", "rows.npy", "-k", 6, "--sample", 200, "--max-iter", 3, "-o", "plot.svg", "--threads", 1)
-    assert result.exit_code == 0, result.output
-    assert result.stderr == "scikit-learn KMeans ...\nQKMeans ...\n"
-    numbers = re.search(r"\n +QKMeans +\S+ m?s \(\d+\.\dx\) +\S+ m?s \(\d+\.\dx\) +(\S+) ", result.stdout)
-    assert float(numbers[1]) == pytest.approx(1, abs=1e-3)
-    assert "<svg" in Path("plot.svg").read_text()
-    assert files() == {"rows.npy", "plot.svg"}
-
-
-def test_compare_in_json_and_a_method_that_fails(here, two_methods, monkeypatch):
-    failing = {"scikit-learn KMeans": METHODS["scikit-learn KMeans"], "nonsense": METHODS["QKMeans"]}
-    monkeypatch.setattr("quickmeans.comparison.contest.METHODS", failing)
-    found = json.loads(done("compare", "rows.npy", "-k", 6, "--json"))
-    assert (found["rows"], found["features"], found["clusters"], found["iterations"]) == (300, 12, 6, 10)
-    good, bad = found["methods"]
-    centers = quickmeans.QKMeans(6, init=np.load("rows.npy")[np.random.default_rng(0).permutation(300)[:6]])
-    assert good["objective"] == pytest.approx(centers.fit(np.load("rows.npy")).inertia_, rel=1e-4)
-    assert good["peak_bytes"] > good["fit_bytes"]
-    assert good["model_bytes"] == 6 * 12 * 4
-    assert bad["error"] == "KeyError: 'nonsense'"
-    refused(run("compare", "rows.npy", "-k", 301), "300 rows", "301")
-
-
-def test_the_shorter_times_of_two_rounds_count(monkeypatch):
-    times = iter([5.0, 7.0, 6.0, 4.0])
-    monkeypatch.setattr("quickmeans.comparison.contest.installed", lambda: ["a", "b"])
-    monkeypatch.setattr("quickmeans.comparison.contest._run", lambda name, *_: Result(name, next(times), 1.0, 9.0))
-    told = []
-    a, b = compare(np.zeros((3, 2)), 2, tell=told.append)
-    assert (a.fit_seconds, b.fit_seconds) == (5.0, 4.0)
-    assert told == ["a", "b", "a again", "b again"]
-
-
-@pytest.mark.parametrize("name", installed())
-def test_every_method_finds_plain_clusters(here, name):
-    X = np.load("rows.npy")
-    fitted = METHODS[name].fit(X, X[::50].copy(), 5)
-    assert np.shape(fitted.centers) == (6, 12)
-    if name not in ("SuperKMeans", "QKMeans, shortlist 0"):  # one draws its own start, the other compresses
-        assert objective(X, np.asarray(fitted.centers)) < 1.5 * 300 * 12 * 1e-4
-    labels = fitted.assign(X)
-    labels = np.ravel(labels[1] if isinstance(labels, tuple) else labels)  # faiss gives distances too
-    assert len(labels) == 300
 
 
 # ---- neighbours and kernels -----------------------------------------------------------------------------------------
@@ -371,156 +266,6 @@ def test_warnings_are_one_line(here):
     result = run("fit", "same.npy", "-k", 3, "-o", "m.safetensors")
     assert result.exit_code == 0
     assert re.fullmatch(r"warning: Only 1 of the 3 clusters have rows.*\n", result.stderr)
-
-
-# ---- in a terminal, a pipe, and with Ctrl-C -------------------------------------------------------------------------
-
-
-def in_terminal(*args, columns=100, **env):
-    """What a terminal shows of a command, and how it ended."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        time.sleep(0.2)  # until the size is set
-        env = os.environ | {"TERM": "xterm-256color"} | env  # not COLUMNS, which libraries may have set beside it
-        os.execve(QUICKMEANS, ["quickmeans", *map(str, args)], env)
-    ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    shown = b""
-    while True:
-        try:
-            part = os.read(fd, 1 << 16)
-        except OSError:  # Linux says so at the end
-            break
-        if not part:
-            break
-        shown += part
-    os.close(fd)
-    return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-@pytest.fixture
-def slow(here, rng):
-    """Rows and options of a fit that takes some seconds."""
-    np.save("slow.npy", rng.standard_normal((40_000, 40)).astype(np.float32))
-    return ["fit", "slow.npy", "-k", 300, "--seed", 0, "--tol", 0]
-
-
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-@pytest.mark.parametrize("columns", [100, 40])
-def test_progress_in_a_terminal(slow, columns):
-    shown, code = in_terminal(*slow, "--max-iter", 9, "-o", "m.safetensors", columns=columns, NO_COLOR="1")
-    assert code == 0
-    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m|\x1b\[38", shown)  # no colours
-    lines = [line.rstrip() for line in re.split(r"[\r\n]+", ESCAPES.sub("", shown))]
-    assert [line for line in lines if len(line) > columns] == []
-    assert any(re.match(r"iteration \d+/9 .*< \d+ s left", line) for line in lines)
-    if columns == 100:
-        assert any(re.search(r"objective [\d.e+]+, [\d.]+[kM]? rows/s", line) for line in lines)
-    assert any("300 clusters" in line for line in lines)
-
-
-def test_progress_over_several_runs(monkeypatch):
-    clock = iter(range(100))
-    monkeypatch.setattr("quickmeans.cli.progress.time.perf_counter", lambda: next(clock))
-    shown = []
-    meter = FitMeter(n_rows=5000, max_iter=10, n_runs=3)
-    monkeypatch.setattr(meter, "show", lambda *what: shown.append(what))
-    for iteration in (1, 2, 1, 2):
-        meter.iteration(iteration, 7.0)
-    assert shown[0] == ("run 1/3, iteration 1/10", 1, "objective 7")
-    assert shown[1] == ("run 1/3, iteration 2/10", 2, "< 28 s left, objective 7, 5000 rows/s")
-    assert shown[3] == ("run 2/3, iteration 2/10", 12, "< 18 s left, objective 7, 5000 rows/s")
-
-
-def test_colours_in_a_terminal(here):
-    shown, code = in_terminal("fit", "none.npy", "-k", 2, "-o", "m")
-    assert code == 1
-    assert "\x1b[31merror:\x1b[0m none.npy" in shown
-    shown, _ = in_terminal("fit", "none.npy", "-k", 2, "-o", "m", NO_COLOR="1")
-    assert "\x1b" not in shown
-
-
-def test_no_control_signs_outside_a_terminal(here):
-    result = run("fit", "rows.npy", "-k", 6, "-o", "m")
-    assert result.stderr == ""
-    assert "\x1b" not in result.stdout
-
-
-def test_an_encoding_without_fine_signs(here):
-    done("fit", "rows.npy", "-k", 6, "-o", "m")
-    result = CliRunner(charset="ascii").invoke(main, ["predict", "m", "rows.npy"])
-    assert result.exit_code == 0
-    assert result.stdout.isascii()
-
-
-@pytest.mark.parametrize("command", ["--help | head -1", "info m.safetensors --json | true"])
-def test_a_pipe_that_is_closed_early(here, command):
-    done("fit", "rows.npy", "-k", 6, "-o", "m.safetensors")
-    out = subprocess.run(["bash", "-c", f"{QUICKMEANS} {command}"], capture_output=True, text=True, check=True)
-    assert out.stderr == ""
-
-
-def interrupt(args, when):
-    """Run a command and press Ctrl-C as soon as that is so."""
-    process = subprocess.Popen([QUICKMEANS, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not when():
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
-def test_ctrl_c_and_resume(slow):
-    slow = [*slow, "--max-iter", 30, "-o", "m.safetensors", "--checkpoint", "c"]
-    code, out, err = interrupt(slow, Path("c").exists)
-    assert code == 130
-    assert out == ""
-    assert err == "interrupted: the model was not written; the same command goes on from c.\n"
-    assert files() == {"rows.npy", "slow.npy", "c"}
-    resumed = run(*slow)
-    assert resumed.exit_code == 0
-    assert "going on from the checkpoint" in resumed.stdout
-    done(*slow[:-4], "-o", "whole.safetensors", "--checkpoint", "other")
-    np.testing.assert_array_equal(
-        quickmeans.load("m.safetensors").cluster_centers_, quickmeans.load("whole.safetensors").cluster_centers_
-    )
-
-
-def test_ctrl_c_without_a_checkpoint(slow):
-    start = time.monotonic()
-    code, _, err = interrupt([*slow, "--max-iter", 100, "-o", "m"], lambda: time.monotonic() - start > 2)
-    assert code == 130
-    assert err.startswith("interrupted: nothing was written")
-    assert files() == {"rows.npy", "slow.npy"}
-
-
-def test_narrow_terminals(here):
-    done("fit", "rows.npy", "-k", 6, "-o", "m")
-    for columns in (100, 40):
-        text = done("predict", "m", "rows.npy", env={"COLUMNS": str(columns)})
-        assert max(map(len, text.splitlines())) <= columns
-        assert re.search(r"cluster +rows +share", text)
-    text = done("predict", "m", "rows.npy", env={"COLUMNS": "20"})  # no room for the table
-    assert re.search(r"\n  share +16.67 %\n", text)
-
-
-def test_sigterm_removes_what_is_half_written(here, monkeypatch):
-    done("fit", "rows.npy", "-k", 6, "-o", "m")
-
-    def labels(*args, **options):
-        yield None, Assignment.empty(300, np.dtype(np.float32))
-        assert len(files()) == 3  # one of them is not complete
-        os.kill(os.getpid(), signal.SIGTERM)
-        yield None, Assignment.empty(300, np.dtype(np.float32))
-
-    monkeypatch.setattr(QKMeans, "_assigned", labels)
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        assert run("predict", "m", "rows.npy", "-o", "labels.npy").exit_code == 143
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert files() == {"rows.npy", "m"}
 
 
 # ---- numbers for people ---------------------------------------------------------------------------------------------

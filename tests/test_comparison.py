@@ -1,0 +1,68 @@
+"""K-means libraries side by side."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import done, files, refused, run
+
+import quickmeans
+from quickmeans.comparison.contest import Result, compare, installed
+from quickmeans.comparison.contestant import objective
+from quickmeans.comparison.methods import METHODS
+
+
+@pytest.fixture
+def two_methods(monkeypatch):
+    """Processes take their time to start: two are enough."""
+    few = {name: METHODS[name] for name in ("scikit-learn KMeans", "QKMeans")}
+    monkeypatch.setattr("quickmeans.comparison.contest.METHODS", few)
+    monkeypatch.setattr("quickmeans.comparison.contest._PATIENCE", 0)  # no second round
+
+
+def test_compare(here, two_methods):
+    result = run("compare", "rows.npy", "-k", 6, "--sample", 200, "--max-iter", 3, "-o", "plot.svg", "--threads", 1)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "scikit-learn KMeans ...\nQKMeans ...\n"
+    numbers = re.search(r"\n +QKMeans +\S+ m?s \(\d+\.\dx\) +\S+ m?s \(\d+\.\dx\) +(\S+) ", result.stdout)
+    assert float(numbers[1]) == pytest.approx(1, abs=1e-3)
+    assert "<svg" in Path("plot.svg").read_text()
+    assert files() == {"rows.npy", "plot.svg"}
+
+
+def test_compare_in_json_and_a_method_that_fails(here, two_methods, monkeypatch):
+    failing = {"scikit-learn KMeans": METHODS["scikit-learn KMeans"], "nonsense": METHODS["QKMeans"]}
+    monkeypatch.setattr("quickmeans.comparison.contest.METHODS", failing)
+    found = json.loads(done("compare", "rows.npy", "-k", 6, "--json"))
+    assert (found["rows"], found["features"], found["clusters"], found["iterations"]) == (300, 12, 6, 10)
+    good, bad = found["methods"]
+    centers = quickmeans.QKMeans(6, init=np.load("rows.npy")[np.random.default_rng(0).permutation(300)[:6]])
+    assert good["objective"] == pytest.approx(centers.fit(np.load("rows.npy")).inertia_, rel=1e-4)
+    assert good["peak_bytes"] > good["fit_bytes"]
+    assert good["model_bytes"] == 6 * 12 * 4
+    assert bad["error"] == "KeyError: 'nonsense'"
+    refused(run("compare", "rows.npy", "-k", 301), "300 rows", "301")
+
+
+def test_the_shorter_times_of_two_rounds_count(monkeypatch):
+    times = iter([5.0, 7.0, 6.0, 4.0])
+    monkeypatch.setattr("quickmeans.comparison.contest.installed", lambda: ["a", "b"])
+    monkeypatch.setattr("quickmeans.comparison.contest._run", lambda name, *_: Result(name, next(times), 1.0, 9.0))
+    told = []
+    a, b = compare(np.zeros((3, 2)), 2, tell=told.append)
+    assert (a.fit_seconds, b.fit_seconds) == (5.0, 4.0)
+    assert told == ["a", "b", "a again", "b again"]
+
+
+@pytest.mark.parametrize("name", installed())
+def test_every_method_finds_plain_clusters(here, name):
+    X = np.load("rows.npy")
+    fitted = METHODS[name].fit(X, X[::50].copy(), 5)
+    assert np.shape(fitted.centers) == (6, 12)
+    if name not in ("SuperKMeans", "QKMeans, shortlist 0"):  # one draws its own start, the other compresses
+        assert objective(X, np.asarray(fitted.centers)) < 1.5 * 300 * 12 * 1e-4
+    labels = fitted.assign(X)
+    labels = np.ravel(labels[1] if isinstance(labels, tuple) else labels)  # faiss gives distances too
+    assert len(labels) == 300

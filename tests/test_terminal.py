@@ -1,0 +1,170 @@
+"""Commands in a terminal, in a pipe, and when they are told to stop."""
+
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import time
+from fcntl import ioctl
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from commands import QUICKMEANS, done, files, run
+
+import quickmeans
+from quickmeans import QKMeans
+from quickmeans.cli.main import main
+from quickmeans.cli.progress import FitMeter
+from quickmeans.lloyd.assign import Assignment
+
+
+def in_terminal(*args, columns=100, **env):
+    """What a terminal shows of a command, and how it ended."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        time.sleep(0.2)  # until the size is set
+        env = os.environ | {"TERM": "xterm-256color"} | env  # not COLUMNS, which libraries may have set beside it
+        os.execve(QUICKMEANS, ["quickmeans", *map(str, args)], env)
+    ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    shown = b""
+    while True:
+        try:
+            part = os.read(fd, 1 << 16)
+        except OSError:  # Linux says so at the end
+            break
+        if not part:
+            break
+        shown += part
+    os.close(fd)
+    return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.fixture
+def slow(here, rng):
+    """Rows and options of a fit that takes some seconds."""
+    np.save("slow.npy", rng.standard_normal((40_000, 40)).astype(np.float32))
+    return ["fit", "slow.npy", "-k", 300, "--seed", 0, "--tol", 0]
+
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.mark.parametrize("columns", [100, 40])
+def test_progress_in_a_terminal(slow, columns):
+    shown, code = in_terminal(*slow, "--max-iter", 9, "-o", "m.safetensors", columns=columns, NO_COLOR="1")
+    assert code == 0
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m|\x1b\[38", shown)  # no colours
+    lines = [line.rstrip() for line in re.split(r"[\r\n]+", ESCAPES.sub("", shown))]
+    assert [line for line in lines if len(line) > columns] == []
+    assert any(re.match(r"iteration \d+/9 .*< \d+ s left", line) for line in lines)
+    if columns == 100:
+        assert any(re.search(r"objective [\d.e+]+, [\d.]+[kM]? rows/s", line) for line in lines)
+    assert any("300 clusters" in line for line in lines)
+
+
+def test_progress_over_several_runs(monkeypatch):
+    clock = iter(range(100))
+    monkeypatch.setattr("quickmeans.cli.progress.time.perf_counter", lambda: next(clock))
+    shown = []
+    meter = FitMeter(n_rows=5000, max_iter=10, n_runs=3)
+    monkeypatch.setattr(meter, "show", lambda *what: shown.append(what))
+    for iteration in (1, 2, 1, 2):
+        meter.iteration(iteration, 7.0)
+    assert shown[0] == ("run 1/3, iteration 1/10", 1, "objective 7")
+    assert shown[1] == ("run 1/3, iteration 2/10", 2, "< 28 s left, objective 7, 5000 rows/s")
+    assert shown[3] == ("run 2/3, iteration 2/10", 12, "< 18 s left, objective 7, 5000 rows/s")
+
+
+def test_colours_in_a_terminal(here):
+    shown, code = in_terminal("fit", "none.npy", "-k", 2, "-o", "m")
+    assert code == 1
+    assert "\x1b[31merror:\x1b[0m none.npy" in shown
+    shown, _ = in_terminal("fit", "none.npy", "-k", 2, "-o", "m", NO_COLOR="1")
+    assert "\x1b" not in shown
+
+
+def test_no_control_signs_outside_a_terminal(here):
+    result = run("fit", "rows.npy", "-k", 6, "-o", "m")
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+
+
+def test_an_encoding_without_fine_signs(here):
+    done("fit", "rows.npy", "-k", 6, "-o", "m")
+    result = CliRunner(charset="ascii").invoke(main, ["predict", "m", "rows.npy"])
+    assert result.exit_code == 0
+    assert result.stdout.isascii()
+
+
+@pytest.mark.parametrize("command", ["--help | head -1", "info m.safetensors --json | true"])
+def test_a_pipe_that_is_closed_early(here, command):
+    done("fit", "rows.npy", "-k", 6, "-o", "m.safetensors")
+    out = subprocess.run(["bash", "-c", f"{QUICKMEANS} {command}"], capture_output=True, text=True, check=True)
+    assert out.stderr == ""
+
+
+def interrupt(args, when):
+    """Run a command and press Ctrl-C as soon as that is so."""
+    process = subprocess.Popen([QUICKMEANS, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not when():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_ctrl_c_and_resume(slow):
+    slow = [*slow, "--max-iter", 30, "-o", "m.safetensors", "--checkpoint", "c"]
+    code, out, err = interrupt(slow, Path("c").exists)
+    assert code == 130
+    assert out == ""
+    assert err == "interrupted: the model was not written; the same command goes on from c.\n"
+    assert files() == {"rows.npy", "slow.npy", "c"}
+    resumed = run(*slow)
+    assert resumed.exit_code == 0
+    assert "going on from the checkpoint" in resumed.stdout
+    done(*slow[:-4], "-o", "whole.safetensors", "--checkpoint", "other")
+    np.testing.assert_array_equal(
+        quickmeans.load("m.safetensors").cluster_centers_, quickmeans.load("whole.safetensors").cluster_centers_
+    )
+
+
+def test_ctrl_c_without_a_checkpoint(slow):
+    start = time.monotonic()
+    code, _, err = interrupt([*slow, "--max-iter", 100, "-o", "m"], lambda: time.monotonic() - start > 2)
+    assert code == 130
+    assert err.startswith("interrupted: nothing was written")
+    assert files() == {"rows.npy", "slow.npy"}
+
+
+def test_narrow_terminals(here):
+    done("fit", "rows.npy", "-k", 6, "-o", "m")
+    for columns in (100, 40):
+        text = done("predict", "m", "rows.npy", env={"COLUMNS": str(columns)})
+        assert max(map(len, text.splitlines())) <= columns
+        assert re.search(r"cluster +rows +share", text)
+    text = done("predict", "m", "rows.npy", env={"COLUMNS": "20"})  # no room for the table
+    assert re.search(r"\n  share +16.67 %\n", text)
+
+
+def test_sigterm_removes_what_is_half_written(here, monkeypatch):
+    done("fit", "rows.npy", "-k", 6, "-o", "m")
+
+    def labels(*args, **options):
+        yield None, Assignment.empty(300, np.dtype(np.float32))
+        assert len(files()) == 3  # one of them is not complete
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield None, Assignment.empty(300, np.dtype(np.float32))
+
+    monkeypatch.setattr(QKMeans, "_assigned", labels)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert run("predict", "m", "rows.npy", "-o", "labels.npy").exit_code == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert files() == {"rows.npy", "m"}
