@@ -321,7 +321,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         gamma = self.gamma
         named = gamma is None or (isinstance(gamma, str) and gamma in _GAMMAS)
-        if not named and not (is_number(gamma) and 0 < float(gamma) < np.inf):  # type: ignore[arg-type]  # a number by now
+        if not named and not (is_number(gamma) and 0 < float(gamma) < np.inf):
             raise ValueError(f"gamma must be a positive number, 'scale', 'mean-distance' or None, got {gamma!r}.")
         check_whole("n_components", self.n_components, 1)
         if not is_number(self.degree) or not 1 <= self.degree < np.inf:

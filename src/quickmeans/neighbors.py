@@ -333,7 +333,8 @@ class QKNeighbors(BaseEstimator):
 
     def _new_quantizer(self, n_rows: int, rng: np.random.Generator) -> QKMeans:
         if self.quantizer is not None:
-            return clone(self.quantizer)  # type: ignore[no-any-return]  # scikit-learn is untyped
+            quantizer: QKMeans = clone(self.quantizer)
+            return quantizer
         most = max(1, min(round(_LISTS_PER_ROOT * n_rows**0.5), n_rows // _ROWS_PER_LIST))
         K = most if isinstance(self.n_lists, str) else int(self.n_lists)
         if n_rows < K:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,7 +56,7 @@ def n_runs(model: Any) -> int:
     return 10 if callable(model.init) or (isinstance(model.init, str) and model.init == "random") else 1
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether it is a real number, and no truth value."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 

@@ -4,6 +4,8 @@ import sys
 from types import TracebackType
 from typing import Any, Self
 
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn below 1.9 has none
@@ -15,11 +17,6 @@ except ImportError:  # scikit-learn below 1.9 has none
         """The method as it is."""
         return method
 
-
-try:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-except ImportError:  # lines will do
-    Progress = None  # type: ignore[assignment,misc]  # rich is optional
 
 __all__ = ["CallbackSupportMixin", "Watch", "begin_callbacks", "with_callbacks"]
 
@@ -42,7 +39,7 @@ class Watch:
     def __enter__(self) -> Self:
         if self.run is not None:
             self.run.call_on_fit_task_begin(estimator=self.estimator)
-        if self.estimator.verbose and Progress is not None and sys.stdout.isatty():
+        if self.estimator.verbose and sys.stdout.isatty():
             columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
             self.bar = Progress(*columns, TimeElapsedColumn())
             self.bar.start()

@@ -12,6 +12,7 @@ In spherical k-means rows are compared by direction: the mean is taken as zero, 
 .. math:: \|x / |x| - c_k\|^2 = 2 - 2 \langle x, c_k\rangle / |x|.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -215,13 +216,13 @@ class Points:
         return np.dtype(np.float32 if exact and ordinary else np.float64)
 
 
-class Elsewhere(Points):
+class Elsewhere(Points, ABC):
     """Points whose rows are on other machines: they know how to go over them, and how to start."""
 
+    @abstractmethod
     def passes(self, n_clusters: int) -> Any:
         """A :class:`quickmeans.lloyd.passes.Pass`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self, n_clusters: int, seed: int, screener: Any) -> NDArray[np.float64]:
         """Starting centroids about the mean; the screener is for the rows."""
-        raise NotImplementedError

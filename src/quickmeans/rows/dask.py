@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import dask
@@ -14,7 +15,7 @@ from quickmeans.lloyd.stream import Stream
 from quickmeans.rows.source import check_rows_dtype
 
 with suppress(ImportError):  # first imported where `compute` changes a setting, all its settings would go with that one
-    import distributed  # noqa: F401
+    import_module("distributed")
 
 
 def as_rows(X: Any) -> "DaskRows":

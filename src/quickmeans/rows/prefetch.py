@@ -12,13 +12,13 @@ _PATIENCE = 0.1  # seconds between two looks whether anybody still wants them
 
 def ahead(make: Callable[[], Iterator[T]]) -> Iterator[T]:
     """The items of the iterator, made and driven by a thread of its own; its errors come out here."""
-    waiting: queue.Queue[tuple[bool, T | BaseException | None]] = queue.Queue(_AHEAD)
+    waiting: queue.Queue[tuple[list[T], BaseException | None]] = queue.Queue(_AHEAD)  # an item, an error or the end
     over = threading.Event()
 
-    def put(*item: object) -> bool:
+    def put(items: list[T], error: BaseException | None = None) -> bool:
         while not over.is_set():
             try:
-                waiting.put(item, timeout=_PATIENCE)  # type: ignore[arg-type]  # a pair
+                waiting.put((items, error), timeout=_PATIENCE)
                 return True
             except queue.Full:
                 pass
@@ -27,23 +27,22 @@ def ahead(make: Callable[[], Iterator[T]]) -> Iterator[T]:
     def read() -> None:
         try:
             for item in make():
-                if not put(True, item):
+                if not put([item]):
                     return
-            put(False, None)
+            put([])
         except BaseException as error:  # whatever it is, it is for the caller
-            put(False, error)
+            put([], error)
 
     reader = threading.Thread(target=read, name="quickmeans-reader", daemon=True)
     reader.start()
     try:
         while True:
-            more, item = waiting.get()
-            if more:
-                yield item  # type: ignore[misc]  # an item, if there is one
-            elif item is None:
+            items, error = waiting.get()
+            if error is not None:
+                raise error
+            if not items:
                 return
-            else:
-                raise item  # type: ignore[misc]  # else an error
+            yield from items
     finally:
         over.set()
         reader.join()
