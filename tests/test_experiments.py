@@ -21,7 +21,7 @@ from quickmeans.experiments.models import PAPER, Settled, lloyd, qkmeans, start
 from quickmeans.experiments.page import write_page
 from quickmeans.experiments.results import Results
 from quickmeans.experiments.search import cluster_search
-from quickmeans.experiments.svm import LinearSVM
+from quickmeans.experiments.svm import CHOICES, LinearSVM, best_c
 from quickmeans.experiments.timing import _seconds
 
 
@@ -177,15 +177,24 @@ def test_all_methods_start_from_the_same_rows_and_models_are_kept(tiny):
     assert [(file, file.stat().st_mtime_ns) for file in (tiny.directory / "models").iterdir()] == before
 
 
-def test_svm_is_linear_svc():
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_svm_is_linear_svc(C):
     X, y = load_digits(return_X_y=True)
     F = X / 16
-    theirs = LinearSVC(dual=False, tol=1e-6).fit(F, y)
-    ours = LinearSVM(max_iter=3000, tol=1e-8).fit(F, y)
+    theirs = LinearSVC(dual=False, tol=1e-6, C=C).fit(F, y)
+    ours = LinearSVM(C, max_iter=3000, tol=1e-8).fit(F, y)
     expected = np.vstack([theirs.coef_.T, theirs.intercept_])
     np.testing.assert_allclose(ours.coef_, expected, atol=1e-3 * np.abs(expected).max())
     assert ours.score(F, y) == theirs.score(F, y)
-    assert abs(LinearSVM().fit(F.astype(np.float32), y).score(F, y) - theirs.score(F, y)) < 0.005
+    assert abs(LinearSVM(C).fit(F.astype(np.float32), y).score(F, y) - theirs.score(F, y)) < 0.005
+
+
+def test_c_is_the_best_on_rows_held_back(rng):
+    y = rng.integers(2, size=1000)
+    F = np.column_stack([0.001 * (2 * y - 1), rng.standard_normal((1000, 5))])  # a faint feature needs a large C
+    n = 800
+    scores = {C: LinearSVC(dual=False, C=C).fit(F[:n], y[:n]).score(F[n:], y[n:]) for C in CHOICES}
+    assert best_c(F, y) == max(scores, key=scores.get) == 100
 
 
 def test_search_looks_at_the_rows_of_one_cluster(rng):

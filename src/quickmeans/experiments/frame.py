@@ -18,7 +18,7 @@ MANY = {False: (128, 256, 512), True: (32, 64, 128)}  # clusters of a full run a
 FEW = {False: (10, 16, 30), True: (10, 30)}  # of images
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     """Where results go, where the data are, and how much is done."""
 

@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import inv
 
-_C = 1.0  # as LinearSVC by default
+CHOICES = (1.0, 10.0, 100.0)  # of C
 _BLOCK = 4096  # rows
 
 
 class LinearSVM:
     """One squared hinge per class; `tol` is on the step without momentum, relative to the weights."""
 
-    def __init__(self, max_iter: int = 200, tol: float = 1e-4) -> None:
+    def __init__(self, C: float = 1.0, max_iter: int = 200, tol: float = 1e-4) -> None:
+        self.C = C
         self.max_iter = max_iter
         self.tol = tol
 
@@ -31,11 +32,11 @@ class LinearSVM:
         """Learn the weights `coef_`, of shape (features + 1, classes)."""
         self.classes_, classes = np.unique(y, return_inverse=True)
         F = _with_ones(F)
-        step_sizes = inv(np.eye(F.shape[1]) + 2 * _C * (F.T @ F).astype(np.float64))
+        step_sizes = inv(np.eye(F.shape[1]) + 2 * self.C * (F.T @ F).astype(np.float64))
         W = ahead = np.zeros((F.shape[1], len(self.classes_)))
         momentum = 1.0
         for _ in range(self.max_iter):
-            fall = step_sizes @ _gradient(F, classes, ahead)
+            fall = step_sizes @ _gradient(F, classes, ahead, self.C)
             step = ahead - fall - W
             if np.vdot(fall, step) > 0:  # the momentum points uphill: without it from here
                 momentum = 1.0
@@ -57,7 +58,13 @@ def _with_ones(F: NDArray[Any]) -> NDArray[Any]:
     return np.hstack([F, np.ones((len(F), 1), F.dtype)])
 
 
-def _gradient(F: NDArray[Any], classes: NDArray[np.int64], W: NDArray[np.float64]) -> NDArray[np.float64]:
+def best_c(F: NDArray[Any], y: NDArray[Any]) -> float:
+    """The C of the machine that, trained on four fifths of the rows, is right most often on the others."""
+    n = len(F) * 4 // 5
+    return max(CHOICES, key=lambda C: LinearSVM(C).fit(F[:n], y[:n]).score(F[n:], y[n:]))
+
+
+def _gradient(F: NDArray[Any], classes: NDArray[np.int64], W: NDArray[np.float64], C: float) -> NDArray[np.float64]:
     """W + 2 C F' (...), by blocks of rows."""
     total, weights = W.copy(), W.astype(F.dtype)
     for begin in range(0, len(F), _BLOCK):
@@ -67,5 +74,5 @@ def _gradient(F: NDArray[Any], classes: NDArray[np.int64], W: NDArray[np.float64
         positive = np.minimum(pull[mine] - 1, 0)
         np.maximum(pull + 1, 0, out=pull)
         pull[mine] = positive
-        total += 2 * _C * (rows.T @ pull)
+        total += 2 * C * (rows.T @ pull)
     return total
