@@ -92,6 +92,17 @@ def test_a_file_too_large_for_memory_is_streamed(here, monkeypatch):
     np.testing.assert_allclose(memory.cluster_centers_, stream.cluster_centers_, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("stored", "kept"), [("u1", "f4"), ("i2", "f4"), ("f2", "f4"), ("i4", "f8"), ("f8", "f8")])
+def test_rows_are_kept_in_the_type_that_models_compute_in(here, monkeypatch, stored, kept):
+    X = np.arange(24, dtype=stored).reshape(8, 3)
+    np.save("x.npy", X)
+    found = data.in_memory(open_rows("x.npy"))
+    assert found.dtype == kept
+    np.testing.assert_array_equal(found, X)
+    monkeypatch.setattr(data, "ROOM", found.nbytes - 1)
+    assert data.in_memory(open_rows("x.npy")) is None
+
+
 def test_the_parameters_arrive(here):
     np.save("start.npy", np.load("rows.npy")[::50])
     options = "--solver hierarchical --sparsity-level 3 --n-factors 2 --max-iter 4 --tol 0.5 --n-init 1 --threads 1"
@@ -196,6 +207,7 @@ def test_wrong_usage():
     refused(run("demo", "--nonsense"), "--nonsense", "quickmeans demo --help", code=2)
     refused(run("fit", "rows.npy", "-k", "many", "-o", "x"), "many", "-k", code=2)
     refused(run("fit", "rows.npy", "-k", 0, "-o", "x"), "0", "-k", code=2)
+    refused(run("fit", "rows.npy", "-k", 2, "--seed", -1, "-o", "x"), "-1", "--seed", code=2)
 
 
 @pytest.mark.parametrize(

@@ -149,9 +149,13 @@ def test_csv(tmp_path):
 
 def test_csv_without_names(tmp_path):
     path = tmp_path / "x.csv"
-    for first in ("1,2.5", "0,-3"):
+    for first in ("1,2.5", "0,-3", "0,0"):
         path.write_text(f"{first}\n3,4\n")
         with pytest.raises(ValueError, match=f"x.csv must name the columns, but has the numbers {first[0]}, "):
+            open_rows(path)
+    for first, word in (("a;b", "semicolons"), ("0.5;1", "semicolons"), ("a\tb", "tabs")):
+        path.write_text(f"{first}\n{first}\n")
+        with pytest.raises(ValueError, match=f"x.csv must be separated by commas; .* by {word}"):
             open_rows(path)
     path.write_text("0,1\n3,4\n")  # names that pandas gives
     np.testing.assert_array_equal(np.concatenate(list(open_rows(path).chunks())), [[3, 4]])
@@ -212,6 +216,13 @@ def test_labels_come_back(tmp_path_factory, chunks):
         assert write_labels(path / name, (np.array(chunk, np.int32) for chunk in chunks)) == len(labels)
         np.testing.assert_array_equal(read(path / name), labels)
     assert len(os.listdir(path)) == 2
+
+
+def test_labels_go_where_a_link_points_to(tmp_path):
+    (tmp_path / "x.npy").symlink_to("y.npy")
+    write_labels(tmp_path / "x.npy", iter([np.arange(3, dtype=np.int32)]))
+    assert (tmp_path / "x.npy").is_symlink()
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), range(3))
 
 
 def test_a_file_of_labels_is_complete_or_not_there(tmp_path):

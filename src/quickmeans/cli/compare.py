@@ -8,7 +8,7 @@ import click
 
 from quickmeans.cli.command import Command, option
 from quickmeans.cli.data import data_argument, whole
-from quickmeans.cli.numbers import COUNT
+from quickmeans.cli.numbers import COUNT, SEED
 from quickmeans.cli.outputs import json_option, output_option
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @option("--sample", type=COUNT, help="Take so many rows, drawn at random.  [all]")
 @option("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="How many clusters.")
 @option("--max-iter", type=COUNT, default=10, help="Iterations of every method.  [10]")
-@option("--seed", type=int, default=0, help="Draws the rows to start from.  [0]")
+@option("--seed", type=SEED, default=0, help="Draws the rows to start from.  [0]")
 @option("--threads", type=COUNT, help="Threads of every method.  [all]")
 @output_option("A plot of time against objective", (".png", ".svg"))
 @json_option
@@ -78,11 +78,11 @@ def _need_matplotlib() -> None:
 def _rows(rows: "RowSource", sample: int | None, seed: int) -> "NDArray[Any]":
     import numpy as np
 
-    from quickmeans.lloyd.points import refuse_bad_rows
+    from quickmeans.lloyd.points import exact_dtype, refuse_bad_rows
 
     X = whole(rows) if sample is None else rows.sample(sample, np.random.default_rng(seed))
     refuse_bad_rows(X, 0, X)
-    return X
+    return X.astype(exact_dtype(X.dtype), copy=False)
 
 
 def _measured(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, threads: int | None) -> "list[Result]":

@@ -37,14 +37,17 @@ def data_argument(function: Function, *, required: bool = True) -> Function:
 
 
 def in_memory(rows: "RowSource", room: int | None = None) -> "NDArray[Any] | None":
-    """All rows, if they take no more than so many bytes (1 GiB)."""
+    """All rows, if they take no more than so many bytes (1 GiB), in the type that models compute in."""
     import numpy as np
 
-    room = ROOM if room is None else room
-    if rows.n_rows is not None and rows.n_rows * rows.n_columns * rows.dtype.itemsize > room:
+    from quickmeans.lloyd.points import exact_dtype
+
+    room, dtype = ROOM if room is None else room, exact_dtype(rows.dtype)
+    if rows.n_rows is not None and rows.n_rows * rows.n_columns * dtype.itemsize > room:
         return None
     chunks, total = [], 0
     for chunk in rows.chunks():
+        chunk = chunk.astype(dtype, copy=False)
         total += chunk.nbytes
         if total > room:
             return None

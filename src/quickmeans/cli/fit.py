@@ -14,7 +14,7 @@ import click
 
 from quickmeans.cli.command import Command, Interrupted, option
 from quickmeans.cli.data import check_enough, data_argument, in_memory
-from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, WHOLE_OR_AUTO
+from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, SEED, WHOLE_OR_AUTO
 from quickmeans.cli.outputs import check_folder, json_option, output_option
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _model_option, _run_option = partial(option, section="The model"), partial(optio
 @_run_option("--max-iter", type=COUNT, help="The most iterations.  [100]")
 @_run_option("--tol", type=float, help="Stop when centroids move less than this.  [0.0001]")
 @_run_option("--batch-size", type=COUNT, help="Mini-batches of so many rows, for data that do not fit in memory.")
-@_run_option("--seed", "random_state", type=int, help="Makes the run repeatable.")
+@_run_option("--seed", "random_state", type=SEED, help="Makes the run repeatable.")
 @_run_option("--threads", "n_threads", type=COUNT, help="At most so many threads; results do not depend on it.  [all]")
 @_run_option("--checkpoint", metavar="FILE", help="Written after every iteration; if it is there, go on from it.")
 @_run_option("--with-labels", is_flag=True, help="Store the label of every row in the model too.")

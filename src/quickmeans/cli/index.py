@@ -9,7 +9,7 @@ import click
 
 from quickmeans.cli.command import Commands, option
 from quickmeans.cli.data import data_argument, load_model, whole
-from quickmeans.cli.numbers import COUNT, WHOLE_OR_AUTO
+from quickmeans.cli.numbers import COUNT, SEED, WHOLE_OR_AUTO
 from quickmeans.cli.outputs import json_option, output_option
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def index() -> None:
 @option("--n-lists", type=WHOLE_OR_AUTO, help="Lists that rows are kept in.  [auto]")
 @option("--nprobe", type=WHOLE_OR_AUTO, help="Lists that a query looks at; auto: as --recall needs.  [auto]")
 @option("--payload", help="What is kept of a row: flat (all), sq8 (a byte per number), pqM (M bytes).  [flat]")
-@option("--seed", "random_state", type=int, help="Makes it repeatable.")
+@option("--seed", "random_state", type=SEED, help="Makes it repeatable.")
 @option("--threads", "n_threads", type=COUNT, help="At most so many threads.  [all]")
 @output_option("The index", required=True)
 @json_option

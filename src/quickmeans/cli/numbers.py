@@ -23,15 +23,13 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]  # generic since clic
             self.fail(f"{value!r} must be {' or '.join([what, *map(repr, self.words)])}.", param, ctx)
 
 
-class Count(click.IntRange):
-    """A whole number above zero."""
+class Whole(click.IntRange):
+    """A whole number in a range."""
 
     sign = "N"
 
-    def __init__(self) -> None:
-        super().__init__(min=1)
 
-
-COUNT = Count()
+COUNT = Whole(min=1)
+SEED = Whole(min=0, max=2**32 - 1)
 WHOLE_OR_AUTO = NumberOr(int, "auto")
 NUMBER_OR_AUTO = NumberOr(float, "auto")

@@ -9,7 +9,7 @@ import click
 
 from quickmeans.cli.command import Commands, option
 from quickmeans.cli.data import check_enough, data_argument, load_model, whole
-from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, NumberOr
+from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, SEED, NumberOr
 from quickmeans.cli.outputs import json_option, output_option
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def nystroem() -> None:
 @option("--coef0", type=float, help="Of the polynomial and sigmoid kernels.  [1]")
 @option("--choose", "landmarks", type=click.Choice(_LANDMARKS), help="What landmarks are.  [qkmeans]")
 @option("--compression", type=NUMBER_OR_AUTO, help="How many times fewer numbers the landmarks have.  [auto]")
-@option("--seed", "random_state", type=int, help="Makes it repeatable.")
+@option("--seed", "random_state", type=SEED, help="Makes it repeatable.")
 @option("--threads", "n_threads", type=COUNT, help="At most so many threads.  [all]")
 @output_option("The model", required=True)
 @json_option

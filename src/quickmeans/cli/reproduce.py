@@ -54,7 +54,7 @@ def reproduce(
 
     folder = Path(output or ("reproduction-quick" if quick else "reproduction"))
     run = Run(folder, directory(data), quick, force, screen)
-    if page is not None and not Path(page).resolve().parent.is_dir():
+    if page is not None and not ((parent := Path(page).resolve().parent).is_dir() or parent == folder.resolve()):
         raise click.ClickException(f"{page} cannot be written: there is no directory {Path(page).parent}.")
     _claim(folder, quick)
     for name in IMAGES:

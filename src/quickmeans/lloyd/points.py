@@ -210,10 +210,14 @@ class Points:
         return *moments.over(total), total
 
     def _working_dtype(self, mean: NDArray[np.float64]) -> np.dtype[Any]:
-        dtype, spread, offset = self.X.dtype, float(self.variances.sum()) ** 0.5, float(np.linalg.norm(mean))
-        exact = dtype == np.float32 or dtype.itemsize <= 2
+        spread, offset = float(self.variances.sum()) ** 0.5, float(np.linalg.norm(mean))
         ordinary = spread + offset == 0 or (1e-12 < spread + offset < 1e12 and offset <= 1e3 * spread)
-        return np.dtype(np.float32 if exact and ordinary else np.float64)
+        return exact_dtype(self.X.dtype) if ordinary else np.dtype(np.float64)
+
+
+def exact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32, if it holds every number of the type; else float64."""
+    return np.dtype(np.float32 if dtype == np.float32 or dtype.itemsize <= 2 else np.float64)
 
 
 class Elsewhere(Points, ABC):

@@ -25,6 +25,8 @@ def _pyarrow() -> Any:
 def open_dataset(path: str, kind: str, columns: Sequence[str] | None) -> "ArrowSource":
     """A file, or all files of a directory in the order of their names."""
     pa = _pyarrow()
+    if kind == "csv":
+        _check_first_line(path)
     try:
         return ArrowSource(pa.dataset.dataset(path, format=kind), columns, path)
     except (pa.ArrowInvalid, pa.ArrowIOError) as error:
@@ -133,6 +135,18 @@ class ArrowSource(RowSource):
 def _is_list(kind: Any) -> bool:
     types = _pyarrow().types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _check_first_line(path: str) -> None:
+    """Refuse what pyarrow would take for one column, or for two of the same name."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        names = file.readline().rstrip("\n").split(",")
+    for separator, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and separator in names[0]:
+            raise ValueError(
+                f"The columns of {path} must be separated by commas; those of its first line are by {word}."
+            )
+    _refuse_numbers_as_names(names, path)
 
 
 def _refuse_numbers_as_names(names: list[str], file: str) -> None:
