@@ -73,6 +73,12 @@ def test_hierarchical_on_any_shape(seed, K, D, Q, k):
         assert (counts.sum() <= k * sum(S.shape)) or k >= min(S.shape)
 
 
+def test_there_are_as_many_factors_as_the_smaller_side_has_bits():
+    assert factor_shapes((30, 784)) == [(30, 30)] * 4 + [(30, 784)]
+    assert factor_shapes((784, 10)) == [(784, 10)] + [(10, 10)] * 2
+    assert factor_shapes((2, 9)) == [(2, 2), (2, 9)]
+
+
 @pytest.mark.parametrize("order", [4, 32, 64, 128, 256])
 def test_hadamard_matrices_are_found_exactly(order):
     """Two entries in every row and column of log2(order) factors."""

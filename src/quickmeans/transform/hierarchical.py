@@ -45,7 +45,7 @@ def hierarchical_palm4msa(
     U : array of shape (K, D)
         Finite real numbers.
     n_factors : int or "auto"
-        Q; "auto" is log2(min(K, D)), at least 2.
+        Q; "auto" is log2(min(K, D)) rounded, at least 2.
     sparsity_level : int
         Entries per row and per column that every factor keeps.
     weights : array of shape (K,), optional

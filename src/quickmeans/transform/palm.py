@@ -64,7 +64,7 @@ def palm4msa(
     U : array of shape (K, D)
         Finite real numbers.
     n_factors : int or "auto"
-        Q; "auto" is log2(min(K, D)), at least 2.
+        Q; "auto" is log2(min(K, D)) rounded, at least 2.
     sparsity_level : int
         Entries per row and per column that every factor keeps.
     weights : array of shape (K,), optional
@@ -107,7 +107,7 @@ def factor_shapes(shape: tuple[int, ...], n_factors: int | str = "auto") -> list
     K, D = shape
     A = min(K, D)
     if n_factors == "auto":
-        n_factors = max(2, int(np.log2(A)))
+        n_factors = max(2, round(np.log2(A)))
     check_positive("n_factors", n_factors, whole=True)
     inner = [(A, A)] * (int(n_factors) - 1)
     return [*inner, (A, D)] if K <= D else [(K, A), *inner]
