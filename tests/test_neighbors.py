@@ -98,6 +98,11 @@ def test_both_ways_through_the_lists_agree(metric, monkeypatch):
         assert (ids == results[0][1]).mean() > 0.999
 
 
+def test_company_of_queries_by_hand():
+    """Three pairs have two others in their list, two have one, one has none."""
+    assert scan_module._company(np.array([[0, 1], [0, 7], [0, 1]])) == pytest.approx((3 * 2 + 2 * 1) / 6)
+
+
 def test_blocks_of_candidates(monkeypatch):
     model = index().fit(X)
     whole = model.kneighbors(Q)

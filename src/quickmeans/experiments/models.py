@@ -20,7 +20,8 @@ from quickmeans import QKMeans
 from quickmeans.experiments.frame import Run
 
 TOLERANCE = 1e-6
-PAPER, EQUAL_SIZE, OURS = "QK-means, sparsity 5", "als, as many numbers as sparsity 5", "QKMeans, default"
+PAPER, OURS = "QK-means, sparsity 5", "QKMeans, default"
+EQUAL_SIZE = "als, as many numbers as sparsity {}"
 _SOLVERS = {"QK-means": "palm4msa", "hierarchical QK-means": "hierarchical"}
 
 
@@ -104,10 +105,10 @@ def qkmeans(run: Run, data: str, K: int, seed: int, method: str) -> QKMeans:
 def _options(run: Run, data: str, K: int, seed: int, method: str) -> dict[str, Any]:
     if method == OURS:
         return {}
-    if method == EQUAL_SIZE:
-        paper = qkmeans(run, data, K, seed, PAPER)
+    solver, level = re.split(", .*sparsity ", method)
+    if solver == "als":
+        paper = qkmeans(run, data, K, seed, f"QK-means, sparsity {level}")
         return {"shortlist": 0, "compression": paper.cluster_centers_.size / n_numbers(paper)}
-    solver, level = method.split(", sparsity ")
     return {"solver": _SOLVERS[solver], "sparsity_level": int(level), "shortlist": 0}
 
 

@@ -20,7 +20,7 @@ Unless said otherwise all methods start from the same random rows, and stop when
 of itself or after 10 iterations on Blobs and 20 elsewhere; palm4MSA makes at most 300 sweeps with the same tolerance.
 "QK-means, sparsity k" and "hierarchical QK-means" are the paper's algorithms
 (`QKMeans(shortlist=0, solver="palm4msa" or "hierarchical", sparsity_level=k)`), "{equal}" is our solver
-with the same number of parameters, and "{ours}" is `QKMeans(K)`.
+with as many parameters, and "{ours}" is `QKMeans(K)`.
 """
 
 
@@ -34,7 +34,13 @@ def write_page(path: Path, run: Run) -> None:
     size = " Of every data set only a part was used, so the paper's numbers are no measure here." if quick else ""
     parts = [
         _HEAD.format(
-            **facts, versions=versions, quick=quick, size=size, seeds=len(run.seeds), equal=EQUAL_SIZE, ours=OURS
+            **facts,
+            versions=versions,
+            quick=quick,
+            size=size,
+            seeds=len(run.seeds),
+            equal=EQUAL_SIZE.format("k"),
+            ours=OURS,
         )
     ]
     for name in EXPERIMENTS:

@@ -24,7 +24,7 @@ from quickmeans.threads import with_one_blas_thread
 
 _ROOM = 1 << 19  # numbers of queries that are copied at a time
 _CANDIDATES = 1 << 23  # results of lists, before they are merged, that are held at a time
-_SHARED = 2.0  # queries per list from which on pairs are sorted by list
+_SHARED = 2.0  # other queries in the list of a query from which on pairs are sorted by list
 _PRODUCT_QUERIES, _PRODUCT_ROWS = 8, 16  # a list of so many rows that meets so many queries
 _PRODUCT_DISTANCES = 1024  # and so many of both together is searched by a matrix product
 _CLOSE = 2e-3  # a squared distance below this share of the query's from the centroid is computed anew
@@ -47,12 +47,18 @@ Found = tuple[NDArray[np.float32], NDArray[np.int64]]  # squared distances or in
 def scan(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int, n_threads: int) -> Found:
     """The k best rows of the probed lists for every query; ids are -1 where there are fewer."""
     n, m = probes.lists.shape
-    if n * m < _SHARED * lists.nlist:
+    if n == 1 or _company(probes.lists) < _SHARED:
         return _by_query(lists, queries, probes, k, n_threads)
     step = max(1, _CANDIDATES // (m * k))
     parts = [slice(i, i + step) for i in range(0, n, step)]
     found = [_by_list(lists, queries[p], probes.of(p), k, n_threads) for p in parts]
     return (np.concatenate([d for d, _ in found]), np.concatenate([i for _, i in found])) if parts[1:] else found[0]
+
+
+def _company(lists: NDArray[np.int64]) -> float:
+    """How many other queries want the same list, on average over queries and their lists: long ones have more."""
+    counts = np.bincount(lists.ravel()).astype(np.float64)
+    return float(counts @ counts / counts.sum()) - 1
 
 
 def scan_radius(
