@@ -16,6 +16,11 @@ _ROWS: dict[str, dict[Any, Any]] = {
     "Nyström K-means + SVM": {128: 0.98, 256: 1.0, 512: 1.0},
     "Nyström QK-means + SVM": {128: 0.95, 256: 1.0, 512: 1.0},
 }
+ON_BLOBS = """\
+Two clusters searched by `QKNeighbors` find more than one cluster does in the paper. Why one finds less here than there
+we do not know: other draws of Blobs, a start by k-means++ and 30 iterations instead of 10 each moved the accuracy of
+k-means with 128 clusters by some .02 at the most; with QK-means it depends on which supports palm4MSA settles for (with
+sparsity 10 and one seed it was .73)."""
 PAPER = {("blobs", method, K): value for method, row in _ROWS.items() for K, value in row.items()}
 
 
@@ -26,7 +31,7 @@ def cases(run: Run) -> list[Row]:
 
 EXPERIMENT = Experiment(
     title="Table 3: accuracy on Blobs",
-    about=ABOUT,
+    about=f"{ABOUT}\n\n{ON_BLOBS}",
     cases=cases,
     measure=measure,
     compare=partial(against, paper=PAPER),
