@@ -1,3 +1,4 @@
+import signal
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ settings.register_profile(
     "quickmeans", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("quickmeans")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have background jobs ignore it
 
 
 @pytest.fixture(params=_native.instruction_sets())
