@@ -93,7 +93,7 @@ def draw(run: Run, results: Results) -> Any:
         for row, method in enumerate(SHOWN, 1):
             axes[row][column].imshow(_mosaic(run, data, method), cmap="gray_r")
             axes[row][column].set(title=method, xticks=[], yticks=[])
-    axes[0][0].legend(fontsize=7)
+    axes[0][-1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
 
 

@@ -1,14 +1,12 @@
 """The page of a run: every figure, and every number of the paper beside ours."""
 
+import shutil
 from pathlib import Path
-
-from PIL import Image
 
 from quickmeans.experiments import EXPERIMENTS, experiment
 from quickmeans.experiments.frame import Run, results_of
 from quickmeans.experiments.timing import machine
 
-_COLOURS = 64  # of figures beside a page that is not in the directory of the run
 _HEAD = """# The experiments of the paper
 
 Every table and figure of section 4 of *QuicK-means* (Giffon, Emiya, Ralaivola, Kadri), numbered as in its LaTeX source,
@@ -68,6 +66,5 @@ def _placed(figure: Path, page: Path) -> str:
         return figure.name
     folder = page.with_suffix("")
     folder.mkdir(exist_ok=True)
-    with Image.open(figure) as image:
-        image.convert("RGB").quantize(_COLOURS).save(folder / figure.name, optimize=True)
+    shutil.copyfile(figure, folder / figure.name)
     return f"{folder.name}/{figure.name}"
