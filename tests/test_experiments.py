@@ -124,6 +124,23 @@ def test_every_experiment_is_listed_and_runs(tiny):
     assert (page.parent / "page" / "figure3.png").exists()
 
 
+def test_a_page_whose_figures_are_beside_it_already(tmp_path):
+    run = Run(tmp_path / "page", quick=False)
+    run.directory.mkdir()
+    Results(run.directory / "table3.csv").put(
+        {"data": "blobs", "K": 128, "seed": 0}, [{"method": "1NN K-means", "accuracy": 1.0}]
+    )
+    (run.directory / "table3.png").write_bytes(b"figure")
+    write_page(tmp_path / "page.md", run)
+    text = (tmp_path / "page.md").read_text()
+    assert "(page/table3.png)" in text
+    assert (run.directory / "table3.png").read_bytes() == b"figure"
+    assert "we do not know" in text  # what a full run found is no finding of a quick one
+    run.quick = True
+    write_page(tmp_path / "page.md", run)
+    assert "we do not know" not in (tmp_path / "page.md").read_text()
+
+
 # ---- what the paper says beside ours ---------------------------------------------------------------------------------
 
 

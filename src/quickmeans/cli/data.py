@@ -57,10 +57,15 @@ def in_memory(rows: "RowSource", room: int | None = None) -> "NDArray[Any] | Non
 
 def whole(rows: "RowSource") -> "NDArray[Any]":
     """All rows, for a command that cannot do with less."""
+    from quickmeans.lloyd.points import exact_dtype
+
     room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     X = in_memory(rows, room)
     if X is None:
-        raise ValueError(f"{rows.name} takes more than {room / 1e9:.0f} GB, half of the memory; give fewer rows.")
+        raise ValueError(
+            f"{rows.name} takes more than {room / 1e9:.0f} GB as {exact_dtype(rows.dtype)}, half of the memory; give "
+            "fewer rows."
+        )
     return X
 
 

@@ -77,11 +77,12 @@ class Experiment:
     """One table or figure: what is measured case by case, what the paper says of it, how it is drawn."""
 
     title: str
-    about: str  # how it was done, and where and why we differ from the paper
+    about: str  # how it was done
     cases: Callable[[Run], list[Row]]
     measure: Callable[..., Iterable[Row]]  # measure(run, **case)
     compare: Callable[[Results], list[Line]]
     draw: Callable[[Run, Results], Any] | None = None  # a matplotlib figure
+    differs: str = ""  # where a full run differs from the paper, and why
 
 
 def results_of(name: str, run: Run) -> Results:

@@ -50,6 +50,8 @@ def write_page(path: Path, run: Run) -> None:
 def _section(name: str, run: Run, page: Path) -> str:
     this = experiment(name)
     text = f"## {this.title}\n\n{this.about}\n"
+    if this.differs and not run.quick:
+        text += f"\n{this.differs}\n"
     figure = run.directory / f"{name}.png"
     if figure.exists():
         text += f"\n![{this.title}]({_placed(figure, page)})\n"
@@ -66,5 +68,6 @@ def _placed(figure: Path, page: Path) -> str:
         return figure.name
     folder = page.with_suffix("")
     folder.mkdir(exist_ok=True)
-    shutil.copyfile(figure, folder / figure.name)
+    if not (folder / figure.name).exists() or not (folder / figure.name).samefile(figure):
+        shutil.copyfile(figure, folder / figure.name)
     return f"{folder.name}/{figure.name}"

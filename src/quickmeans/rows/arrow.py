@@ -1,5 +1,6 @@
 """Parquet, Arrow and CSV files, single or in a directory, and datasets of pyarrow."""
 
+import csv
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -139,14 +140,17 @@ def _is_list(kind: Any) -> bool:
 
 def _check_first_line(path: str) -> None:
     """Refuse what pyarrow would take for one column, or for two of the same name."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        names = file.readline().rstrip("\n").split(",")
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        first = next((line for line in file if line.strip()), "")
+    names = _fields(first, ",")
     for separator, word in ((";", "semicolons"), ("\t", "tabs")):
-        if len(names) == 1 and separator in names[0]:
-            raise ValueError(
-                f"The columns of {path} must be separated by commas; those of its first line are by {word}."
-            )
+        if len(names) == 1 and len(_fields(first, separator)) > 1:
+            raise ValueError(f"{path} has its columns separated by {word}; it must be commas.")
     _refuse_numbers_as_names(names, path)
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line], delimiter=separator), [])
 
 
 def _refuse_numbers_as_names(names: list[str], file: str) -> None:

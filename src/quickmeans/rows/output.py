@@ -47,8 +47,8 @@ def write_rows(path: str | os.PathLike[str], rows: Iterator[NDArray[Any]]) -> tu
 @contextmanager
 def complete(target: Path) -> Iterator[Path]:
     """A file beside the target that takes its place at the end."""
-    target = target.resolve()
-    temporary = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
+    suffix, target = target.suffix, target.resolve()
+    temporary = target.with_name(f".{secrets.token_hex(8)}{suffix}")
     try:
         yield temporary
         os.replace(temporary, target)

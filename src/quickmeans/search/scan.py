@@ -47,7 +47,7 @@ Found = tuple[NDArray[np.float32], NDArray[np.int64]]  # squared distances or in
 def scan(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int, n_threads: int) -> Found:
     """The k best rows of the probed lists for every query; ids are -1 where there are fewer."""
     n, m = probes.lists.shape
-    if n == 1 or _company(probes.lists) < _SHARED:
+    if n <= 1 or _company(probes.lists) < _SHARED:
         return _by_query(lists, queries, probes, k, n_threads)
     step = max(1, _CANDIDATES // (m * k))
     parts = [slice(i, i + step) for i in range(0, n, step)]
@@ -56,7 +56,7 @@ def scan(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int, n_t
 
 
 def _company(lists: NDArray[np.int64]) -> float:
-    """How many other queries want the same list, on average over queries and their lists: long ones have more."""
+    """How many other queries want the same list, on average over pairs of a query and a list."""
     counts = np.bincount(lists.ravel()).astype(np.float64)
     return float(counts @ counts / counts.sum()) - 1
 
