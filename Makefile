@@ -2,7 +2,7 @@
 # make test      lint, types, tests
 # make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer
 # make docs      the site, in docs/_build/html
-# make bench     time everything against its peers (minutes; leave the machine alone meanwhile)
+# make bench     time everything against its peers (long; leave the machine alone meanwhile)
 # make format    put the sources in their standard form
 
 PYTHON ?= python3
@@ -40,6 +40,8 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.factorization
 	$(BIN)/python -m benchmarks.factorization --plot
 	$(BIN)/python -m benchmarks.palm
+	$(BIN)/python -m benchmarks.clustering
+	$(BIN)/python -m benchmarks.plots
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.search plot
 	$(BIN)/python -m benchmarks.nystroem
