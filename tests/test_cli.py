@@ -207,6 +207,7 @@ def test_wrong_usage():
     refused(run("demo", "--nonsense"), "--nonsense", "quickmeans demo --help", code=2)
     refused(run("fit", "rows.npy", "-k", "many", "-o", "x"), "many", "-k", code=2)
     refused(run("fit", "rows.npy", "-k", 0, "-o", "x"), "0", "-k", code=2)
+    refused(run("fit", "rows.npy", "-k", 3.5, "-o", "x"), "3.5", "whole number", code=2)
     refused(run("fit", "rows.npy", "-k", 2, "--seed", -1, "-o", "x"), "-1", "--seed", code=2)
 
 
@@ -225,6 +226,10 @@ def test_wrong_usage():
         ("fit rows.npy -k 2 -o m.safetensors --checkpoint none/c", ["none/c", "no directory"]),
         ("fit rows.npy -k 2 -o m.safetensors --init nowhere", ["nowhere", "random"]),
         ("fit rows.npy -k 2 -o m.safetensors --init rows.npy", ["init must have shape (2, 12)"]),
+        ("fit rows.npy -k 2 -o rows.npy --force", ["rows.npy is what this command reads"]),
+        ("fit rows.npy -k 2 -o ./rows.npy", ["rows.npy is what this command reads"]),
+        ("predict taken rows.npy -o rows.npy --force", ["rows.npy is what this command reads"]),
+        ("fit rows.npy -k 2 --init start.npy -o start.npy --force", ["start.npy is what this command reads"]),
         ("predict taken rows.npy", ["taken", "no safetensors file"]),
         ("predict none rows.npy", ["none", "no such file"]),
         ("info rows.npy", ["rows.npy", "no safetensors file"]),
@@ -238,6 +243,7 @@ def test_bad_input(here, args, words):
     X = np.load("rows.npy")
     X[7, 3] = np.nan
     np.save("nan.npy", X)
+    np.save("start.npy", X[:2])
     before = files()
     refused(run(*args.split()), *words)
     assert files() == before

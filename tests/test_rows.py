@@ -7,6 +7,7 @@ import time
 
 import h5py
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.feather as feather
@@ -222,6 +223,16 @@ def test_labels_come_back(tmp_path_factory, chunks):
         assert write_labels(path / name, (np.array(chunk, np.int32) for chunk in chunks)) == len(labels)
         np.testing.assert_array_equal(read(path / name), labels)
     assert len(os.listdir(path)) == 2
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet"])
+def test_the_index_of_a_frame_is_no_feature(tmp_path, name):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=[7, 9])
+    getattr(frame, f"to_{name[2:]}")(tmp_path / name)
+    with pytest.raises(ValueError, match=r"Column .* looks like an index; choose columns \(--columns\)"):
+        open_rows(tmp_path / name)
+    rows = open_rows(tmp_path / name, columns=["a", "b"])
+    np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), frame)
 
 
 def test_labels_go_where_a_link_points_to(tmp_path):

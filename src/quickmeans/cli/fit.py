@@ -60,8 +60,8 @@ def fit(rows: "RowSource", output: Path, as_json: bool, paper: bool, with_labels
     """Cluster the rows of DATA into K clusters and write the model to a file.
 
     DATA is a file of numbers, told by its ending: .npy, .npz, .parquet (or a directory of them), .arrow, .feather,
-    .csv, .hdf5, .fvecs, .bvecs, .ivecs or IDX, also with .gz. Up to 1 GiB is read into memory; larger files are read
-    again in every pass.
+    .csv, .hdf5, .fvecs, .bvecs, .ivecs or IDX (this also as .gz). Up to 1 GiB is read into memory; larger files are
+    read again in every pass.
     """
     from quickmeans import QKMeans
     from quickmeans.cli.describe import describe

@@ -26,7 +26,7 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 class Whole(click.IntRange):
     """A whole number in a range."""
 
-    sign = "N"
+    name, sign = "whole number", "N"
 
 
 COUNT = Whole(min=1)

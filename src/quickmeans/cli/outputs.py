@@ -26,6 +26,8 @@ def output_option(
     def decorate(function: Function) -> Function:
         @wraps(function)
         def checked(*args: Any, output: str | None, force: bool, **options: Any) -> Any:
+            if output is not None:
+                _refuse_input(output)
             path = None if output is None else check_output(output, endings, force=force)
             return function(*args, output=path, **options)
 
@@ -33,6 +35,15 @@ def output_option(
         return file(option("--force", section=SECTION, is_flag=True, help="Replace it if it is there.")(checked))
 
     return decorate
+
+
+def _refuse_input(output: str) -> None:
+    """The rows or the model that the command reads would be lost."""
+    context = click.get_current_context()
+    read = [p.name for p in context.command.params if isinstance(p, click.Argument) or p.name == "init"]
+    for path in (context.params.get(name or "") for name in read):
+        if isinstance(path, str) and os.path.exists(path) and os.path.realpath(path) == os.path.realpath(output):
+            raise click.ClickException(f"{output} is what this command reads; give another output.")
 
 
 def check_output(output: str | os.PathLike[str], endings: tuple[str, ...] = (), *, force: bool) -> Path:

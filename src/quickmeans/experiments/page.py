@@ -9,7 +9,7 @@ from quickmeans.experiments.timing import machine
 
 _HEAD = """# The experiments of the paper
 
-Every table and figure of section 4 of *QuicK-means* (Giffon, Emiya, Ralaivola, Kadri), numbered as in its LaTeX source,
+The tables and figures of section 4 of *QuicK-means* (Giffon, Emiya, Ralaivola, Kadri), numbered as in its LaTeX source,
 measured again by `quickmeans reproduce{quick}`, which wrote this page.
 {cores} cores of {cpu}, {memory_gib} GiB, Python {python}, {versions}.
 {seeds} seeds; mean ± deviation.{size}
@@ -30,6 +30,8 @@ def write_page(path: Path, run: Run) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in facts.pop("versions").items() if version)
     quick = " --quick" if run.quick else ""
     size = " Of every data set only a part was used, so the paper's numbers are no measure here." if quick else ""
+    if run.images() == ["digits"]:
+        size += " scikit-learn's digits stand in for MNIST and Fashion-MNIST, whose files were not there."
     parts = [
         _HEAD.format(
             **facts,

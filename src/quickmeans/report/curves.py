@@ -31,7 +31,9 @@ def objective_curve(history: NDArray[np.float64], n_iter: int) -> tuple[str, str
     ]
     description = f"Objective from {history[0]:.6g} to {end:.6g} in {n_iter} iterations"
     fall = f", {100 * (1 - end / history[0]):.1f} % lower than after the first assignment" if history[0] > 0 else ""
-    note = f"It ended at {number(end)}{fall}." + (" Dots: after every assignment and every update." if both else "")
+    note = f"It ended at {number(end)}{fall}." + (
+        " Dots: after every assignment and every update." if both and dots else ""
+    )
     return drawing(marks, description), note
 
 

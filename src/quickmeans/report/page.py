@@ -118,11 +118,10 @@ def _facts(model: QKMeans, found: Survey, cost: Cost) -> list[tuple[str, str]]:
         facts.append(("rows", f"{found.n_rows:,}"))
     objective = model.inertia_ if found.objective is None else found.objective
     facts += [("objective", number(objective)), ("iterations", f"{model.n_iter_:,}")]
-    pairs = (
-        ("as fast as dense centroids", cost.microseconds),
-        ("fewer multiply-adds", cost.macs),
-        ("smaller", cost.n_bytes),
-    )
+    if model.product_ is not None:
+        ours, dense = cost.microseconds
+        facts.append(("as fast as dense centroids", f"{dense / ours:.1f}&times;"))
+    pairs = (("fewer multiply-adds", cost.macs), ("smaller", cost.n_bytes))
     return facts + [(name, f"{dense / ours:.1f}&times;") for name, (ours, dense) in pairs if dense > 1.05 * ours]
 
 

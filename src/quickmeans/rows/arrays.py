@@ -14,7 +14,9 @@ class ArraySource(RowSource):
 
     def __init__(self, array: NDArray[Any], name: str = "the array") -> None:
         if array.ndim != 2:
-            raise ValueError(f"{name} has shape {array.shape}; rows must be a 2-D array.")
+            raise ValueError(
+                f"{name} has shape {array.shape}; rows must be a 2-D array, as X.reshape(len(X), -1) makes it."
+            )
         self.array, self.name = array, name
         self.n_rows, self.n_columns = array.shape
         self.dtype = check_rows_dtype(array.dtype, name)

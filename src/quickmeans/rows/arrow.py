@@ -48,6 +48,8 @@ class ArrowSource(RowSource):
         for column in columns or ():
             if column not in names:
                 raise ValueError(f"{name} has no column {column!r}; it has {', '.join(map(repr, names))}.")
+        if not columns:
+            _refuse_index(names, name)
         self.selected = list(columns) if columns else names
         if not self.selected:
             raise ValueError(f"{name} has no columns, or no files; there must be one at least.")
@@ -161,6 +163,16 @@ def _refuse_numbers_as_names(names: list[str], file: str) -> None:
         return
     if numbers and numbers != list(range(len(names))):
         raise ValueError(f"The first line of {file} must name the columns, but has the numbers {', '.join(names[:3])}.")
+
+
+def _refuse_index(names: list[str], file: str) -> None:
+    """What pandas writes as the index of a data frame is no feature."""
+    for name in names:
+        if not name or name.startswith("__index_level_"):
+            what = repr(name) if name else "without a name"
+            raise ValueError(
+                f"Column {what} of {file} looks like an index; choose columns (--columns), or write no index."
+            )
 
 
 def _first_line(error: Exception) -> str:

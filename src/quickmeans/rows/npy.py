@@ -57,5 +57,5 @@ def _header(file: BinaryIO | Any, name: str) -> tuple[tuple[int, int], bool, np.
     except ValueError as error:
         raise ValueError(f"{name} is no .npy file, or is cut short: {error}.") from None
     if len(shape) != 2:
-        raise ValueError(f"{name} has shape {shape}; rows must be a 2-D array.")
+        raise ValueError(f"{name} has shape {shape}; rows must be a 2-D array, as X.reshape(len(X), -1) makes it.")
     return (shape[0], shape[1]), fortran_order and min(shape) > 1, dtype
