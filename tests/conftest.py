@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, settings
+from mixture import X
 
 from quickmeans import _native
 
@@ -47,3 +48,10 @@ def here(tmp_path, monkeypatch, rng):
     centers = rng.standard_normal((6, 12))
     np.save("rows.npy", (np.repeat(centers, 50, axis=0) + 0.01 * rng.standard_normal((300, 12))).astype(np.float32))
     return tmp_path
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file with the rows of the mixture."""
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path / "x.npy"
