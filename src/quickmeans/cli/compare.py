@@ -9,7 +9,7 @@ import click
 from quickmeans.cli.command import Command, option
 from quickmeans.cli.data import data_argument, whole
 from quickmeans.cli.numbers import COUNT, SEED
-from quickmeans.cli.outputs import json_option, output_option
+from quickmeans.cli.outputs import json_option, need_matplotlib, output_option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def compare(
     run twice, and the shorter times count.
     """
     if output is not None:
-        _need_matplotlib()
+        need_matplotlib()
     X = _rows(rows, sample, seed)
     if len(X) < n_clusters:
         raise ValueError(f"{rows.name} gives {len(X)} rows; -k must not be larger, got {n_clusters}.")
@@ -65,24 +65,17 @@ def compare(
     if as_json:
         _print_json(results, X.shape, n_clusters, max_iter)
     else:
-        _print(results, failed, X.nbytes // X.itemsize * 4, output)
-
-
-def _need_matplotlib() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        raise ImportError("The plot is drawn by matplotlib: pip install 'quickmeans[plots]'.")
+        _print(results, failed, 4 * X.size, output)
 
 
 def _rows(rows: "RowSource", sample: int | None, seed: int) -> "NDArray[Any]":
     import numpy as np
 
-    from quickmeans.lloyd.points import exact_dtype, refuse_bad_rows
+    from quickmeans.lloyd.points import refuse_bad_rows
 
     X = whole(rows) if sample is None else rows.sample(sample, np.random.default_rng(seed))
     refuse_bad_rows(X, 0, X)
-    return X.astype(exact_dtype(X.dtype), copy=False)
+    return X
 
 
 def _measured(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, threads: int | None) -> "list[Result]":

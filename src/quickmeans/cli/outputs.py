@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -56,6 +57,12 @@ def check_output(output: str | os.PathLike[str], endings: tuple[str, ...] = (), 
     if path.exists() and not force:
         raise click.ClickException(f"{path} is there already; give --force to replace it.")
     return check_folder(path)
+
+
+def need_matplotlib() -> None:
+    """Refuse before any work if figures cannot be drawn."""
+    if find_spec("matplotlib") is None:
+        raise ImportError("Figures are drawn by matplotlib: pip install 'quickmeans[plots]'.")
 
 
 def check_folder(path: Path) -> Path:

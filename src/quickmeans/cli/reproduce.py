@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from quickmeans.cli.command import Command, Interrupted
+from quickmeans.cli.outputs import need_matplotlib
 from quickmeans.cli.screen import console, print_facts
 from quickmeans.experiments import EXPERIMENTS
 
@@ -46,7 +47,7 @@ def reproduce(
     if list_names:
         print_facts(list(EXPERIMENTS.items()))
         return
-    _need_matplotlib()
+    need_matplotlib()
     from quickmeans.experiments import experiment
     from quickmeans.experiments.data import IMAGES, directory, missing
     from quickmeans.experiments.frame import Run, perform
@@ -71,14 +72,6 @@ def reproduce(
     if page is not None:
         write_page(Path(page), run)
     screen.print(f"All results are in {folder / 'README.md'}")
-
-
-def _need_matplotlib() -> None:
-    try:
-        import matplotlib
-    except ImportError:
-        raise ImportError("The figures are drawn by matplotlib: pip install 'quickmeans[plots]'.") from None
-    matplotlib.use("Agg")
 
 
 def _claim(folder: Path, quick: bool) -> None:

@@ -110,8 +110,5 @@ def perform(name: str, experiment: Experiment, run: Run) -> None:
 
 def save_figure(figure: Any, path: Path) -> None:
     """As PNG and SVG."""
-    from matplotlib import pyplot
-
     for ending in ("png", "svg"):
         figure.savefig(path.with_suffix(f".{ending}"), dpi=110)
-    pyplot.close(figure)

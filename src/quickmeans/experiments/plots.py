@@ -7,15 +7,12 @@ from quickmeans.experiments.results import Results
 
 def panels(rows: int, columns: int, *, title: str, heights: list[float] | None = None) -> tuple[Any, Any]:
     """A figure and its axes, as rows of axes with these heights in inches."""
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     heights = heights or [3.6] * rows
-    size = (max(6.4, 5.2 * columns), sum(heights))
-    figure, axes = pyplot.subplots(
-        rows, columns, figsize=size, layout="constrained", squeeze=False, height_ratios=heights
-    )
+    figure = Figure(figsize=(max(6.4, 5.2 * columns), sum(heights)), layout="constrained")
     figure.suptitle(title)
-    return figure, axes
+    return figure, figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
 
 
 def spread_lines(axis: Any, results: Results, x: str, y: str, methods: list[str], **where: Any) -> None:

@@ -15,11 +15,11 @@ class RecordReader:
     """A context that closes the file. Nothing is mapped: a file that has become shorter gives an error, not death."""
 
     def __init__(self, path: str, offset: int, row_bytes: int) -> None:
-        self.file = open(path, "rb", buffering=0)  # noqa: SIM115  # closed by __exit__
         self.path, self.offset, self.row_bytes = path, offset, row_bytes
         self._memory = ChunkMemory()
 
     def __enter__(self) -> Self:
+        self.file = open(self.path, "rb", buffering=0)
         return self
 
     def __exit__(self, *error: object) -> None:

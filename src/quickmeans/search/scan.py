@@ -168,9 +168,10 @@ def _by_list(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int,
     room = max(step, int(np.diff(starts)[by_product].max(initial=0)))
     work = _PairSearch(lists, queries, of_pair, probes.scores.T.ravel(), by_product, k)
     in_threads(lambda: work.worker(room), pairs, n_threads)
-    return faiss_library().merge_knn_results(  # type: ignore[no-any-return]  # faiss is untyped
+    found: Found = faiss_library().merge_knn_results(
         work.values.reshape(m, n, k), work.ids.reshape(m, n, k), keep_max=work.similarity
     )
+    return found
 
 
 class _PairSearch:
