@@ -257,7 +257,7 @@ def latency():
     X = rows("mnist")
     model = QKMeans(512, max_iter=5, random_state=0).fit(X)
     row = X[:1].copy()
-    from quickmeans.lloyd.assign import Assignment
+    from quickmeans.kmeans.screen import Assignment
 
     found = Assignment.empty(1, model._screen.dtype)
 

@@ -160,10 +160,10 @@ def overlap(directory):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from quickmeans.lloyd.passes import ChunkPass
-    from quickmeans.lloyd.points import Points
-    from quickmeans.rows import open_rows
-    from quickmeans.rows.stream import SourceStream
+    from quickmeans.data import open_rows
+    from quickmeans.data.stream import SourceStream
+    from quickmeans.kmeans.passes import ChunkPass
+    from quickmeans.kmeans.points import Points
 
     path = written(directory, 10**6, 256)
     X = np.load(path)
@@ -247,7 +247,7 @@ def on_dask(directory):
     from dask_ml.cluster import KMeans
     from distributed import Client, LocalCluster, wait
 
-    from quickmeans.lloyd.assign import ProductRows
+    from quickmeans.kmeans.screen import ProductRows
 
     K, D, N = 512, 384, 200_000
     X = np.concatenate(list(overlapping(N, D)))

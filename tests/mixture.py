@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quickmeans.rows import source
+from quickmeans.data import source
 
 
 def mixture(n=4000, D=60, n_centers=80, seed=0, dtype=np.float32):

@@ -4,7 +4,8 @@ import io
 
 import numpy as np
 
-from quickmeans import QKMeans, persistence
+from quickmeans import QKMeans
+from quickmeans.files import models as persistence
 
 
 def make_rows(dtype=np.float32, n=400, D=24):

@@ -16,8 +16,8 @@ import quickmeans
 from quickmeans import QKMeans
 from quickmeans.cli import data
 from quickmeans.cli.main import COMMANDS, HOMES, main
-from quickmeans.cli.screen import console, count, seconds, size, sparkline
-from quickmeans.rows import open_rows
+from quickmeans.cli.terminal import console, count, seconds, size, sparkline
+from quickmeans.data import open_rows
 
 # ---- help -----------------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ def test_index(here):
 
 
 def test_nystroem(here, monkeypatch):
-    monkeypatch.setattr("quickmeans.rows.source.CHUNK_BYTES", 1000)  # several chunks
+    monkeypatch.setattr("quickmeans.data.source.CHUNK_BYTES", 1000)  # several chunks
     done("nystroem", "fit", "rows.npy", "-k", 20, "--gamma", "scale", "--seed", 0, "-o", "kernel.safetensors")
     assert "300 x 20" in done("nystroem", "transform", "kernel.safetensors", "rows.npy", "-o", "features.npy")
     expected = quickmeans.load("kernel.safetensors").transform(np.load("rows.npy"))
@@ -274,7 +274,7 @@ def test_errors_that_nobody_expects_are_one_line_too(here, monkeypatch):
     def fail(path):
         raise KeyError("surprise")
 
-    monkeypatch.setattr("quickmeans.persistence.load", fail)
+    monkeypatch.setattr("quickmeans.files.models.load", fail)
     monkeypatch.setattr(quickmeans, "load", fail)
     refused(run("info", "rows.npy"), "KeyError", "surprise", "--debug")
 

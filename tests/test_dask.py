@@ -16,9 +16,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 from quickmeans import QKMeans
-from quickmeans.lloyd.assign import Assignment, ProductRows, Screen
-from quickmeans.lloyd.points import Frame
-from quickmeans.rows.reduction import Draw, assigned_part, drawn, merge_draws, merge_parts, tree
+from quickmeans.distributed.reduction import Draw, assigned_part, drawn, merge_draws, merge_parts, tree
+from quickmeans.kmeans.points import Frame
+from quickmeans.kmeans.screen import Assignment, ProductRows, Screen
 from quickmeans.transform import SparseProduct
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore:Port 8787")

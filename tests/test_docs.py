@@ -86,6 +86,6 @@ def test_every_fitted_attribute_is_described():
 
 def test_the_reference_lists_what_is_public():
     listed = {parameter.id.rpartition(".")[2] for parameter in public()}
-    for module in ("quickmeans", "quickmeans.transform", "quickmeans.rows", "quickmeans.testing"):
+    for module in ("quickmeans", "quickmeans.transform", "quickmeans.data", "quickmeans.testing"):
         names = set(importlib.import_module(module).__all__) - {"__version__"}
         assert names <= listed, f"docs/reference.md must list {names - listed} of {module}"

@@ -9,9 +9,9 @@ import pytest
 import safetensors.numpy
 from saved import X, decoded, encoded
 
-from quickmeans import container
-from quickmeans.container import InvalidModelError
-from quickmeans.persistence import load
+from quickmeans.files import container
+from quickmeans.files.container import InvalidModelError
+from quickmeans.files.models import load
 
 # ---- files that are no models -------------------------------------------------------------------------------------
 

@@ -16,12 +16,12 @@ import pytest
 from mixture import X, chunked, mixture
 
 from quickmeans import QKMeans
-from quickmeans.lloyd.assign import Screen
-from quickmeans.lloyd.moments import Moments
-from quickmeans.lloyd.passes import ChunkPass
-from quickmeans.lloyd.points import Points
-from quickmeans.rows import open_rows
-from quickmeans.rows.stream import SourceStream
+from quickmeans.data import open_rows
+from quickmeans.data.stream import SourceStream
+from quickmeans.kmeans.moments import Moments
+from quickmeans.kmeans.passes import ChunkPass
+from quickmeans.kmeans.points import Points
+from quickmeans.kmeans.screen import Screen
 
 # ---- exact passes ---------------------------------------------------------------------------------------------------
 

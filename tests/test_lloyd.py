@@ -7,13 +7,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quickmeans.lloyd.assign import Assignment, ProductRows, Screen, fill_norms
-from quickmeans.lloyd.distances import distances
-from quickmeans.lloyd.init import candidates, kmeans_plusplus, random_rows
-from quickmeans.lloyd.passes import MemoryPass
-from quickmeans.lloyd.points import Frame, Points
-from quickmeans.lloyd.screening import TARGET, Screener, leading_directions
-from quickmeans.lloyd.update import ClusterSums, by_label
+from quickmeans.kmeans.calibration import TARGET, Screener, leading_directions
+from quickmeans.kmeans.distances import distances
+from quickmeans.kmeans.passes import MemoryPass
+from quickmeans.kmeans.points import Frame, Points
+from quickmeans.kmeans.screen import Assignment, ProductRows, Screen, fill_norms
+from quickmeans.kmeans.start import candidates, kmeans_plusplus, random_rows
+from quickmeans.kmeans.update import ClusterSums, by_label
 from quickmeans.transform import SparseProduct
 
 

@@ -8,11 +8,11 @@ from mixture import X, chunked
 from sklearn.cluster import KMeans
 
 from quickmeans import QKMeans
-from quickmeans.lloyd.assign import Screen
-from quickmeans.lloyd.minibatch import MiniBatch, batches
-from quickmeans.lloyd.points import Frame, Points
-from quickmeans.rows import open_rows
-from quickmeans.rows.stream import SourceStream
+from quickmeans.data import open_rows
+from quickmeans.data.stream import SourceStream
+from quickmeans.kmeans.minibatch import MiniBatch, batches
+from quickmeans.kmeans.points import Frame, Points
+from quickmeans.kmeans.screen import Screen
 
 
 class FixedScreens:

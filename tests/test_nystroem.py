@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from quickmeans import QKMeans, QKNystroem, container, load
-from quickmeans.container import InvalidModelError
+from quickmeans import QKMeans, QKNystroem, load
+from quickmeans.files import container
+from quickmeans.files.container import InvalidModelError
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import root_inverse
 from quickmeans.nystroem.structured import Structured

@@ -17,8 +17,9 @@ from saved import X, decoded, encoded, fitted, make_rows
 from sklearn.exceptions import NotFittedError
 
 import quickmeans
-from quickmeans import QKMeans, persistence
-from quickmeans.persistence import load, save
+from quickmeans import QKMeans
+from quickmeans.files import models as persistence
+from quickmeans.files.models import load, save
 
 DATA = Path(__file__).parent / "data"
 

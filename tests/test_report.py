@@ -115,7 +115,7 @@ def test_a_survey_reads_all_rows_once(exact, digits):
         reads.append(1)
         yield from np.array_split(digits, 7)
 
-    source = quickmeans.rows.open_rows(chunks)
+    source = quickmeans.data.open_rows(chunks)
     reads.clear()
     found = survey(exact, source)
     assert len(reads) == 1

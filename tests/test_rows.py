@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quickmeans.rows import open_rows, source, write_labels
-from quickmeans.rows.memory import ChunkMemory
-from quickmeans.rows.prefetch import ahead
-from quickmeans.rows.reader import RecordReader
-from quickmeans.rows.stream import SourceStream
+from quickmeans.data import open_rows, source, write_labels
+from quickmeans.data.memory import ChunkMemory
+from quickmeans.data.prefetch import ahead
+from quickmeans.data.reader import RecordReader
+from quickmeans.data.stream import SourceStream
 
 X = (np.arange(60, dtype=np.float32) ** 1.5).reshape(12, 5)
 

@@ -20,7 +20,7 @@ import quickmeans
 from quickmeans import QKMeans
 from quickmeans.cli.main import main
 from quickmeans.cli.progress import FitMeter
-from quickmeans.lloyd.assign import Assignment
+from quickmeans.kmeans.screen import Assignment
 
 
 def in_terminal(*args, columns=100, **env):

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quickmeans.cluster import QKMeans
+    from quickmeans.files.models import load
     from quickmeans.kernel_approximation import QKNystroem
     from quickmeans.neighbors import QKNeighbors
     from quickmeans.neighbors_transformer import QKNeighborsTransformer
-    from quickmeans.persistence import load
     from quickmeans.transform import SparseProduct
 
 __version__ = "0.1.0.dev0"
@@ -21,7 +21,7 @@ _HOMES = {
     "QKNeighborsTransformer": "quickmeans.neighbors_transformer",
     "QKNystroem": "quickmeans.kernel_approximation",
     "SparseProduct": "quickmeans.transform",
-    "load": "quickmeans.persistence",
+    "load": "quickmeans.files.models",
 }
 
 

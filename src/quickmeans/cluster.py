@@ -13,19 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from quickmeans.lloyd.assign import Assignment, ProductRows, Screen, fill_norms
-from quickmeans.lloyd.distances import distances
-from quickmeans.lloyd.loop import Clustering
-from quickmeans.lloyd.points import NO_DIRECTION, Points, refuse_bad_rows
-from quickmeans.lloyd.stream import Stream
-from quickmeans.parameters import check_parameters, check_sample_weight, n_runs
-from quickmeans.partial import partial_fit
+from quickmeans.checks import check_parameters, check_sample_weight, n_runs
+from quickmeans.data.features import check_features
+from quickmeans.data.open import as_source, is_dask
+from quickmeans.data.output import write_labels
+from quickmeans.data.stream import SourceStream
+from quickmeans.kmeans.distances import distances
+from quickmeans.kmeans.lloyd import Clustering
+from quickmeans.kmeans.partial import partial_fit
+from quickmeans.kmeans.points import NO_DIRECTION, Points, refuse_bad_rows
+from quickmeans.kmeans.rows import Stream
+from quickmeans.kmeans.run import run_once
+from quickmeans.kmeans.screen import Assignment, ProductRows, Screen, fill_norms
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
-from quickmeans.rows.features import check_features
-from quickmeans.rows.open import as_source, is_dask
-from quickmeans.rows.output import write_labels
-from quickmeans.rows.stream import SourceStream
-from quickmeans.run import run_once
 from quickmeans.threads import resolve_threads
 from quickmeans.transform.checks import readable
 
@@ -101,7 +101,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     mean_ : array of shape (n_features,)
         Of X, with its weights; zero if `spherical`.
     reach_ : float
-        How far the screen is mistrusted; see :mod:`quickmeans.lloyd.assign`.
+        How far the screen is mistrusted; see :mod:`quickmeans.kmeans.screen`.
     n_candidates_ : float
         The mean number of exact distances per point in the last pass over the data.
     n_iter_ : int
@@ -172,7 +172,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
         Parameters
         ----------
-        X : array, data frame, sparse matrix, Dask array, or what :func:`quickmeans.rows.open_rows` takes
+        X : array, data frame, sparse matrix, Dask array, or what :func:`quickmeans.data.open_rows` takes
             The rows. Those of files and functions are read some at a time, in several passes, and are never all in
             memory.
         y : ignored
@@ -224,7 +224,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     def _points(self, X: Any, sample_weight: Any) -> Points:
         spherical = bool(self.spherical)
         if is_dask(getattr(X, "array", None)):
-            from quickmeans.rows.dask_fit import DaskPoints
+            from quickmeans.distributed.fit import DaskPoints
 
             if self.batch_size is not None:
                 raise ValueError("batch_size is not for Dask arrays; call partial_fit with one chunk after the other.")
@@ -315,7 +315,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         """
         X = self._rows_to_place(X)
         if is_dask(getattr(X, "array", None)) and output is None:
-            from quickmeans.rows.dask import lazy_labels
+            from quickmeans.distributed.rows import lazy_labels
 
             screen = self._screen.certain() if exact else self._screen
             return lazy_labels(X.array, screen, self.n_threads or 1)
@@ -336,7 +336,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         centers = self.cluster_centers_.astype(np.float64) - self.mean_
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         if is_dask(getattr(X, "array", None)):
-            from quickmeans.rows.dask import lazy_distances
+            from quickmeans.distributed.rows import lazy_distances
 
             return lazy_distances(X.array, centers, self._frame, dtype)
         if not isinstance(X, Stream):
@@ -372,7 +372,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         labels : bool
             Whether to store `labels_` too.
         """
-        from quickmeans.persistence import save  # which imports this module
+        from quickmeans.files.models import save  # which imports this module
 
         save(self, path, labels=labels)
 
@@ -409,7 +409,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     def _check_rows(self, X: Any, *, reset: bool, finite: bool = False) -> Any:
         """X as it is if it can be: the kernel reads every numeric type, and finds NaN and infinity itself."""
         if is_dask(X):
-            from quickmeans.rows.dask import as_rows
+            from quickmeans.distributed.rows import as_rows
 
             rows = as_rows(X)
             check_features(self, rows, reset=reset)

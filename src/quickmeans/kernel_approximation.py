@@ -13,14 +13,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
-from quickmeans.lloyd.points import rows_at_a_time
+from quickmeans.kmeans.points import rows_at_a_time
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import dense, features, kernel_values, relative_error, root_inverse
 from quickmeans.nystroem.kernels import NAMES, Landmarks, make_kernel
 from quickmeans.nystroem.leverage import by_leverage
 from quickmeans.nystroem.structured import Structured
-from quickmeans.parameters import check_whole, is_number
 from quickmeans.threads import resolve_threads
 from quickmeans.transform import SparseProduct
 from quickmeans.transform.checks import readable
@@ -297,7 +297,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to the file `path` for :func:`quickmeans.load`."""
-        from quickmeans.persistence import save  # which imports this module
+        from quickmeans.files.models import save  # which imports this module
 
         save(self, path)
 

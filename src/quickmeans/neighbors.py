@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
-from quickmeans.parameters import check_whole, is_number
 from quickmeans.search.coarse import nearest_lists, with_directions
 from quickmeans.search.lists import (
     add_rows,
@@ -291,7 +291,7 @@ class QKNeighbors(BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the index to `path` and a file beside it, for :func:`quickmeans.load`."""
-        from quickmeans.search.files import save  # which imports this module
+        from quickmeans.files.indexes import save  # which imports this module
 
         check_is_fitted(self)
         save(self, path)

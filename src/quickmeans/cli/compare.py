@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from quickmeans.comparison import Result
-    from quickmeans.rows import RowSource
+    from quickmeans.data import RowSource
 
 
 @click.command(
@@ -71,7 +71,7 @@ def compare(
 def _rows(rows: "RowSource", sample: int | None, seed: int) -> "NDArray[Any]":
     import numpy as np
 
-    from quickmeans.lloyd.points import refuse_bad_rows
+    from quickmeans.kmeans.points import refuse_bad_rows
 
     X = whole(rows) if sample is None else rows.sample(sample, np.random.default_rng(seed))
     refuse_bad_rows(X, 0, X)
@@ -79,7 +79,7 @@ def _rows(rows: "RowSource", sample: int | None, seed: int) -> "NDArray[Any]":
 
 
 def _measured(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, threads: int | None) -> "list[Result]":
-    from quickmeans.cli.screen import console
+    from quickmeans.cli.terminal import console
     from quickmeans.comparison import compare
 
     screen = console(stderr=True)
@@ -96,14 +96,14 @@ def _measured(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, thre
 
 def _draw(results: "list[Result]", output: Path, title: str) -> None:
     from quickmeans.comparison.plot import plot
-    from quickmeans.rows.output import complete
+    from quickmeans.data.output import complete
 
     with complete(output) as temporary:
         plot(results, temporary, title)
 
 
 def _print_json(results: "list[Result]", shape: tuple[int, ...], n_clusters: int, max_iter: int) -> None:
-    from quickmeans.cli.screen import print_json
+    from quickmeans.cli.terminal import print_json
 
     methods = [asdict(result) for result in results]
     given = {"rows": shape[0], "features": shape[1], "clusters": n_clusters, "iterations": max_iter}
@@ -111,7 +111,7 @@ def _print_json(results: "list[Result]", shape: tuple[int, ...], n_clusters: int
 
 
 def _print(results: "list[Result]", failed: list[str], data_bytes: int, output: Path | None) -> None:
-    from quickmeans.cli.screen import Grid, console, seconds, size
+    from quickmeans.cli.terminal import Grid, console, seconds, size
     from quickmeans.comparison.contest import absent
 
     base: Any = results[0]

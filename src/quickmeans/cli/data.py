@@ -12,7 +12,7 @@ from quickmeans.cli.command import option
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from quickmeans.rows import RowSource
+    from quickmeans.data import RowSource
 
 Function = Callable[..., Any]
 ROOM = 1 << 30  # bytes of rows that are read once and kept; more are read anew in every pass
@@ -23,7 +23,7 @@ def data_argument(function: Function, *, required: bool = True) -> Function:
 
     @wraps(function)
     def opened(*args: Any, data: str | None, key: str | None, columns: str | None, **options: Any) -> Any:
-        from quickmeans.rows import open_rows
+        from quickmeans.data import open_rows
 
         if data is None:
             return function(*args, rows=None, **options)
@@ -40,7 +40,7 @@ def in_memory(rows: "RowSource", room: int | None = None) -> "NDArray[Any] | Non
     """All rows, if they take no more than so many bytes (1 GiB), in the type that models compute in."""
     import numpy as np
 
-    from quickmeans.lloyd.points import exact_dtype
+    from quickmeans.kmeans.points import exact_dtype
 
     room, dtype = ROOM if room is None else room, exact_dtype(rows.dtype)
     if rows.n_rows is not None and rows.n_rows * rows.n_columns * dtype.itemsize > room:
@@ -57,7 +57,7 @@ def in_memory(rows: "RowSource", room: int | None = None) -> "NDArray[Any] | Non
 
 def whole(rows: "RowSource") -> "NDArray[Any]":
     """All rows, for a command that cannot do with less."""
-    from quickmeans.lloyd.points import exact_dtype
+    from quickmeans.kmeans.points import exact_dtype
 
     room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     X = in_memory(rows, room)

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from quickmeans import QKMeans
 from quickmeans.cli.command import Command
 from quickmeans.cli.outputs import check_output
-from quickmeans.cli.screen import Grid, console
+from quickmeans.cli.terminal import Grid, console
 from quickmeans.report import write_report
 from quickmeans.report.page import is_report
 from quickmeans.report.patches import patches

@@ -5,7 +5,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from quickmeans.cli.screen import size, sparkline
+from quickmeans.cli.terminal import size, sparkline
 
 Facts = dict[str, Any]
 

@@ -18,7 +18,7 @@ from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, SEED, WHOLE_OR_AUTO
 from quickmeans.cli.outputs import check_folder, json_option, output_option
 
 if TYPE_CHECKING:
-    from quickmeans.rows import RowSource
+    from quickmeans.data import RowSource
 
 PAPER: dict[str, Any] = {"solver": "palm4msa", "sparsity_level": 5, "shortlist": 0}
 _STARTS = ("k-means++", "random")
@@ -91,16 +91,16 @@ def _start(init: str) -> Any:
     if not os.path.exists(init):
         raise ValueError(f"--init must be {', '.join(_STARTS)} or a file with one row per cluster, got {init!r}.")
     from quickmeans.cli.data import whole
-    from quickmeans.rows import open_rows
+    from quickmeans.data import open_rows
 
     return whole(open_rows(init))
 
 
 def _fit(model: Any, rows: "RowSource") -> None:
+    from quickmeans.checks import n_runs
     from quickmeans.cli.progress import FitMeter
-    from quickmeans.parameters import n_runs
-    from quickmeans.rows.features import check_features
-    from quickmeans.rows.watched import WatchedRows
+    from quickmeans.data.features import check_features
+    from quickmeans.data.watched import WatchedRows
 
     with FitMeter(rows.n_rows, model.max_iter, n_runs(model)) as meter:
         watched = WatchedRows(rows, meter.rows)
@@ -143,7 +143,7 @@ def _stopped_at_once(checkpoint: str | None) -> Iterator[None]:
 
 def _tell(found: dict[str, Any], *, as_json: bool) -> None:
     from quickmeans.cli.describe import lines
-    from quickmeans.cli.screen import print_facts, print_json, seconds
+    from quickmeans.cli.terminal import print_facts, print_json, seconds
 
     if as_json:
         print_json(found)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from quickmeans.rows import RowSource
+    from quickmeans.data import RowSource
 
     Found = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -51,8 +51,8 @@ def build(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> Non
     from rich.text import Text
 
     from quickmeans import QKNeighbors
-    from quickmeans.cli.screen import console
-    from quickmeans.rows.features import check_features
+    from quickmeans.cli.terminal import console
+    from quickmeans.data.features import check_features
 
     start = time.perf_counter()
     model = QKNeighbors(**{name: value for name, value in options.items() if value is not None})
@@ -73,7 +73,7 @@ def show(index: str, as_json: bool) -> None:
 
 def _show(model: Any, path: Path, as_json: bool, elapsed: float | None = None) -> None:
     from quickmeans.cli.describe import describe, lines
-    from quickmeans.cli.screen import print_facts, print_json, seconds
+    from quickmeans.cli.terminal import print_facts, print_json, seconds
 
     found = describe(model, path)
     if as_json:
@@ -109,8 +109,8 @@ def query(
     import numpy as np
 
     from quickmeans.cli.progress import RowMeter
-    from quickmeans.rows.output import complete
-    from quickmeans.rows.watched import WatchedRows
+    from quickmeans.data.output import complete
+    from quickmeans.data.watched import WatchedRows
 
     model = load_model(index, "QKNeighbors")
     model.n_threads = threads
@@ -126,9 +126,9 @@ def query(
 
 
 def _found(model: Any, rows: "RowSource", k: int | None, nprobe: int | None) -> Iterator["Found"]:
-    from quickmeans.lloyd.points import refuse_bad_rows
-    from quickmeans.rows.features import check_features
-    from quickmeans.rows.stream import SourceStream
+    from quickmeans.data.features import check_features
+    from quickmeans.data.stream import SourceStream
+    from quickmeans.kmeans.points import refuse_bad_rows
 
     check_features(model, rows, reset=False)
     model.__dict__.pop("feature_names_in_", None)  # which arrays have not
@@ -141,7 +141,7 @@ def _found(model: Any, rows: "RowSource", k: int | None, nprobe: int | None) -> 
 def _tell(
     distances: "NDArray[np.float32]", ids: "NDArray[np.int64]", elapsed: float, output: Path | None, *, as_json: bool
 ) -> None:
-    from quickmeans.cli.screen import Grid, console, count, print_facts, print_json, seconds
+    from quickmeans.cli.terminal import Grid, console, count, print_facts, print_json, seconds
 
     n, k = ids.shape
     if as_json:

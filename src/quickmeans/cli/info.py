@@ -13,7 +13,7 @@ def info(model: str, as_json: bool) -> None:
     """Show the shape, the factors, the size and the objective of MODEL, a file that quickmeans has written."""
     import quickmeans
     from quickmeans.cli.describe import describe, lines
-    from quickmeans.cli.screen import print_facts, print_json
+    from quickmeans.cli.terminal import print_facts, print_json
 
     found = describe(quickmeans.load(model), model)
     if as_json:

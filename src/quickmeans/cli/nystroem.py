@@ -15,7 +15,7 @@ from quickmeans.cli.outputs import json_option, output_option
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from quickmeans.rows import RowSource
+    from quickmeans.data import RowSource
 
 _KERNELS = ["rbf", "polynomial", "sigmoid", "linear", "cosine"]
 _LANDMARKS = ["qkmeans", "kmeans", "uniform", "leverage", "hadamard", "haar", "kmeans-hadamard"]
@@ -51,8 +51,8 @@ def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
 
     from quickmeans import QKNystroem
     from quickmeans.cli.describe import describe, lines
-    from quickmeans.cli.screen import console, print_facts, print_json, seconds
-    from quickmeans.rows.features import check_features
+    from quickmeans.cli.terminal import console, print_facts, print_json, seconds
+    from quickmeans.data.features import check_features
 
     check_enough(rows, options["n_components"])
     start = time.perf_counter()
@@ -78,9 +78,9 @@ def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
 def transform(model: str, rows: "RowSource", threads: int | None, output: Path, as_json: bool) -> None:
     """Write the features of every row of DATA, some rows at a time."""
     from quickmeans.cli.progress import RowMeter
-    from quickmeans.cli.screen import count, print_facts, print_json, seconds
-    from quickmeans.rows.output import write_rows
-    from quickmeans.rows.watched import WatchedRows
+    from quickmeans.cli.terminal import count, print_facts, print_json, seconds
+    from quickmeans.data.output import write_rows
+    from quickmeans.data.watched import WatchedRows
 
     fitted = load_model(model, "QKNystroem")
     fitted.n_threads = threads
@@ -96,9 +96,9 @@ def transform(model: str, rows: "RowSource", threads: int | None, output: Path, 
 
 
 def _features(model: Any, rows: "RowSource") -> Iterator["NDArray[Any]"]:
-    from quickmeans.lloyd.points import refuse_bad_rows
-    from quickmeans.rows.features import check_features
-    from quickmeans.rows.stream import SourceStream
+    from quickmeans.data.features import check_features
+    from quickmeans.data.stream import SourceStream
+    from quickmeans.kmeans.points import refuse_bad_rows
 
     check_features(model, rows, reset=False)
     model.__dict__.pop("feature_names_in_", None)  # which arrays have not

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from quickmeans.rows import RowSource
+    from quickmeans.data import RowSource
 
 _SHOWN = 10  # clusters
 
@@ -46,8 +46,8 @@ def predict(
     import numpy as np
 
     from quickmeans.cli.progress import RowMeter
-    from quickmeans.rows import write_labels
-    from quickmeans.rows.watched import WatchedRows
+    from quickmeans.data import write_labels
+    from quickmeans.data.watched import WatchedRows
 
     fitted = load_model(model, "QKMeans")
     fitted.n_threads = threads
@@ -73,7 +73,7 @@ def _labels(model: Any, rows: "RowSource", exact: bool, sizes: "NDArray[np.int64
 
 
 def _tell(sizes: "NDArray[np.int64]", elapsed: float, output: Path | None, *, as_json: bool) -> None:
-    from quickmeans.cli.screen import Grid, console, count, print_facts, print_json, seconds, sparkline
+    from quickmeans.cli.terminal import Grid, console, count, print_facts, print_json, seconds, sparkline
 
     n_rows = int(sizes.sum())
     if as_json:

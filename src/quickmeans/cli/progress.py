@@ -7,7 +7,7 @@ from typing import Self
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
-from quickmeans.cli.screen import console, count, seconds
+from quickmeans.cli.terminal import console, count, seconds
 
 _BETWEEN_LINES = 10.0  # seconds
 _WIDE = 80  # terminals with room for a bar

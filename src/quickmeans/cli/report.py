@@ -11,7 +11,7 @@ from quickmeans.cli.data import data_argument, load_model
 from quickmeans.cli.outputs import output_option
 
 if TYPE_CHECKING:
-    from quickmeans.rows import RowSource
+    from quickmeans.data import RowSource
 
 
 def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:

@@ -7,7 +7,7 @@ import click
 
 from quickmeans.cli.command import Command, Interrupted
 from quickmeans.cli.outputs import need_matplotlib
-from quickmeans.cli.screen import console, print_facts
+from quickmeans.cli.terminal import console, print_facts
 from quickmeans.experiments import EXPERIMENTS
 
 

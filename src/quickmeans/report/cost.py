@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from quickmeans.cluster import QKMeans
-from quickmeans.container import product_tensors
+from quickmeans.files.container import product_tensors
 from quickmeans.report.survey import sample_size
 from quickmeans.threads import resolve_threads
 

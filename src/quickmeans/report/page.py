@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.cluster import QKMeans
-from quickmeans.container import write
+from quickmeans.files.container import write
 from quickmeans.report.centroids import Shape, check_image_shape, gallery, heat_map
 from quickmeans.report.cost import Cost, measure
 from quickmeans.report.curves import objective_curve, size_curve

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.cluster import QKMeans
-from quickmeans.lloyd.assign import fill_norms
+from quickmeans.kmeans.screen import fill_norms
 
 _MOST_ROWS, _MOST_BYTES = 4096, 64 << 20  # of the sample
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import _native
-from quickmeans.lloyd.update import by_label
+from quickmeans.kmeans.update import by_label
 from quickmeans.search.lists import Lists, faiss_library, list_rows, list_sizes
 from quickmeans.threads import with_one_blas_thread
 

@@ -1,0 +1,61 @@
+"""NumPy's files: .npy, and the arrays in an .npz."""
+
+import zipfile
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from quickmeans.data.columns import ColumnFile
+from quickmeans.data.records import RecordFile
+from quickmeans.data.source import RowSource
+
+
+def open_npy(path: str) -> RowSource:
+    """The 2-D array of an .npy file."""
+    with open(path, "rb") as file:
+        shape, fortran_order, dtype = _header(file, path)
+        offset = file.tell()
+    return (ColumnFile if fortran_order else RecordFile)(path, dtype, shape, offset=offset)
+
+
+def open_npz(path: str, key: str | None) -> RowSource:
+    """One of the arrays of an .npz file: the one that is named, or the only one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            key = choose(path, names, key)
+            with archive.open(f"{key}.npy") as file:
+                shape, fortran_order, dtype = _header(file, f"{path}: {key}")
+                offset = file.tell()
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path} is no .npz file, or is cut short: {error}.") from None
+    if fortran_order:
+        raise ValueError(f"{path}: {key} is stored column by column; store it with np.ascontiguousarray, or as .npy.")
+
+    def opener() -> Any:
+        return zipfile.ZipFile(path).open(f"{key}.npy")
+
+    return RecordFile(f"{path}: {key}", dtype, shape, offset=offset, opener=opener, archive=path)
+
+
+def choose(path: str, names: list[str], key: str | None) -> str:
+    """Which of the arrays of a file is meant."""
+    if key is None and len(names) == 1:
+        return names[0]
+    if key not in names:
+        given = "has several arrays" if key is None else f"has no array {key!r}"
+        raise ValueError(f"{path} {given}; as key, name one of {', '.join(map(repr, sorted(names))) or 'none'}.")
+    return key
+
+
+def _header(file: BinaryIO | Any, name: str) -> tuple[tuple[int, int], bool, np.dtype[Any]]:
+    try:
+        major, _ = npy_format.read_magic(file)
+        read = npy_format.read_array_header_1_0 if major == 1 else npy_format.read_array_header_2_0
+        shape, fortran_order, dtype = read(file)
+    except ValueError as error:
+        raise ValueError(f"{name} is no .npy file, or is cut short: {error}.") from None
+    if len(shape) != 2:
+        raise ValueError(f"{name} has shape {shape}; rows must be a 2-D array, as X.reshape(len(X), -1) makes it.")
+    return (shape[0], shape[1]), fortran_order and min(shape) > 1, dtype

@@ -1,0 +1,1 @@
+"""Files: atomic writes, the container of tensors, models, checkpoints, indexes."""
