@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.harness import alternate, machine, save
-from quickmeans import SparseProduct, _native
+from quickmeans import SparseProduct, kernels
 from quickmeans.experiments.figure1 import regular_factor
 from quickmeans.experiments.operators import scipy_chain
 from quickmeans.experiments.peers import predictor
@@ -181,7 +181,7 @@ def main():
     quick = parser.parse_args().quick
     result = {
         "machine": machine("scikit-learn", "faiss-cpu", "superkmeans", "pyfaust")
-        | {"isa": _native.instruction_sets()[0]},
+        | {"isa": kernels.instruction_sets()[0]},
         "single_vectors": [single_vector(*shape) for shape in SINGLE_VECTORS],
         "assignments": [assignment(*shape) for shape in ASSIGNMENTS[: 1 if quick else None]],
         "figure_1": figure_1([2**i for i in range(6, 9 if quick else 14)], [1, 100] if quick else [1, 100, 10000]),

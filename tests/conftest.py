@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, settings
 from mixture import X
 
-from quickmeans import _native
+from quickmeans import kernels
 
 settings.register_profile(
     "quickmeans", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -16,7 +16,7 @@ settings.load_profile("quickmeans")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have background jobs ignore it
 
 
-@pytest.fixture(params=_native.instruction_sets())
+@pytest.fixture(params=kernels.instruction_sets())
 def isa(request, monkeypatch):
     """Every instruction set that this machine has, in turn."""
     monkeypatch.setenv("QUICKMEANS_ISA", request.param)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from quickmeans import SparseProduct, _native
+from quickmeans import SparseProduct, kernels
 from quickmeans.testing import check_descent
 from quickmeans.transform import dct, factorize, sparse_als
 from quickmeans.transform.chain import Chain
@@ -57,7 +57,7 @@ def test_products_on_a_support(rng):
     atoms[:, 3] = 0
     for n_threads in (1, 3):
         out = np.full((19, 7), np.nan)
-        _native.masked_product(rows, atoms, support.astype(np.uint8), out, n_threads)
+        kernels.masked_product(rows, atoms, support.astype(np.uint8), out, n_threads)
         np.testing.assert_allclose(out, support * (rows @ atoms), rtol=1e-12, atol=1e-13)
 
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quickmeans import SparseProduct, _native
+from quickmeans import SparseProduct, kernels
 
 TYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
 LAYOUTS = {
@@ -248,11 +248,11 @@ def test_unknown_instruction_set_is_refused(monkeypatch, chain):
 )
 def test_the_binding_refuses_what_would_read_out_of_bounds(arguments, message):
     with pytest.raises(ValueError, match=message):
-        _native.Product32(*arguments)
+        kernels.Product32(*arguments)
 
 
 def test_the_binding_refuses_arrays_that_do_not_fit():
-    kernel = _native.Product32([np.ones((2, 3), np.float32)])
+    kernel = kernels.Product32([np.ones((2, 3), np.float32)])
     X = np.ones((4, 3), np.float32)
     with pytest.raises(ValueError, match="wrong shape of out"):
         kernel.apply(X, np.empty((4, 3), np.float32), 1)
@@ -265,14 +265,14 @@ def test_the_binding_refuses_arrays_that_do_not_fit():
     with pytest.raises(TypeError):
         kernel.apply(X, np.empty((4, 2), np.float64), 1)
     with pytest.raises((RuntimeError, TypeError)):
-        _native.Product32([np.ones((2, 3), np.float64)])
+        kernels.Product32([np.ones((2, 3), np.float64)])
 
 
 @pytest.mark.parametrize("k", [1, 3, 40])
 def test_smallest_of_rows(rng, k):
     M = rng.integers(10, size=(50, 40)).astype(np.float32)  # with ties
     values, columns = np.empty((50, k), np.float32), np.empty((50, k), np.int64)
-    _native.smallest(M, values, columns)
+    kernels.smallest(M, values, columns)
     order = np.argsort(M, axis=1, kind="stable")[:, :k]
     assert values.tolist() == np.take_along_axis(M, order, 1).tolist()
     assert columns.tolist() == order.tolist()

@@ -23,10 +23,10 @@ class ArraySource(RowSource):
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         for begin in range(0, len(self.array), self.chunk_rows):
-            yield self._native(self.array[begin : begin + self.chunk_rows])
+            yield self._in_native_order(self.array[begin : begin + self.chunk_rows])
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
-        return self._native(self.array[index])
+        return self._in_native_order(self.array[index])
 
-    def _native(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def _in_native_order(self, rows: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(rows, self.dtype)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans import _native
+from quickmeans import kernels
 from quickmeans.kmeans.calibration import Screener
 from quickmeans.kmeans.follower import ProductFollower
 from quickmeans.kmeans.lloyd import Clustering, Observer, settle, stopping_at_interrupt
@@ -97,7 +97,7 @@ class MiniBatch:
         sums[:] = 0
         order, starts = by_label(within.astype(np.int32), n_touched)
         pulls = weights / np.sqrt(found.norms.astype(np.float64)) if self.frame.spherical else weights
-        _native.add_members(rows, order, starts, pulls[order], sums, n_threads, instruction_set())
+        kernels.add_members(rows, order, starts, pulls[order], sums, n_threads, instruction_set())
         return sums
 
     def _follow(

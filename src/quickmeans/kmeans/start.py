@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans import _native
+from quickmeans import kernels
 from quickmeans.kmeans.calibration import leading_directions
 from quickmeans.kmeans.points import Points, rows_at_a_time, squared_norms, take_rows
 from quickmeans.threads import instruction_set
@@ -30,7 +30,7 @@ def kmeans_plusplus(points: Points, n_clusters: int, rng: np.random.Generator) -
     rows, weights = candidates(points, sample_size(points, n_clusters), rng)
     projected, rest = _projected(points, rows, rng)
     chosen = np.zeros(n_clusters, np.int64)
-    found = _native.seed(
+    found = kernels.seed(
         projected,
         rest,
         weights,

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans import _native
+from quickmeans import kernels
 from quickmeans.kmeans.points import Points, row_blocks, squared_norms
 from quickmeans.threads import instruction_set
 
@@ -144,7 +144,7 @@ class ClusterSums:
     ) -> None:
         order, starts = by_label(labels, len(self.weights))
         ordered = None if weights is None else weights[order]
-        _native.add_members(rows, members[order], starts, ordered, self.raw, self.points.n_threads, instruction_set())
+        kernels.add_members(rows, members[order], starts, ordered, self.raw, self.points.n_threads, instruction_set())
 
 
 def _some(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans import _native
+from quickmeans import kernels
 from quickmeans.kmeans.update import by_label
 from quickmeans.search.lists import Lists, faiss_library, list_rows, list_sizes
 from quickmeans.threads import with_one_blas_thread
@@ -218,11 +218,11 @@ class _PairSearch:
         k = min(self.k, len(rows))
         values, found = np.empty((len(x), k), np.float32), np.empty((len(x), k), np.int64)
         if self.similarity:
-            _native.smallest(-faiss.pairwise_distances(x, rows, faiss.METRIC_INNER_PRODUCT), values, found)
+            kernels.smallest(-faiss.pairwise_distances(x, rows, faiss.METRIC_INNER_PRODUCT), values, found)
             return -values, names[found]
         center = self.lists.quantizer.reconstruct(label)
         x -= center
-        _native.smallest(faiss.pairwise_distances(x, rows - center), values, found)
+        kernels.smallest(faiss.pairwise_distances(x, rows - center), values, found)
         np.maximum(values, 0, out=values)
         norms = np.einsum("id,id->i", x, x)
         close = values < _CLOSE * norms[:, None]  # where x and y are close together, |y - c| is close to |x - c|

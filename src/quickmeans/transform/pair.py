@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans import _native
+from quickmeans import kernels
 from quickmeans.threads import instruction_set, resolve_threads
 from quickmeans.transform.checks import DENSE_SHARE
 from quickmeans.transform.factorization import Array, Factors
@@ -166,7 +166,7 @@ def fit_rows(
     """Coefficients and prices, if wanted, on the supports without so many of the cheapest entries of every row."""
     values, priced = np.empty_like(targets), np.empty_like(targets) if prices else np.empty((0, 0))
     drop = np.zeros(len(targets), np.int64) if drop is None else drop
-    _native.fit_supports(
+    kernels.fit_supports(
         regular(gram),
         targets,
         weights,
@@ -192,7 +192,7 @@ def _products(rows: Array, atoms: Array, support: Support) -> Array:
     if _GATHER * gathered > support.size * rows.shape[1]:
         return rows @ atoms
     out = np.empty(support.shape)
-    _native.masked_product(rows, atoms, support, out, resolve_threads())
+    kernels.masked_product(rows, atoms, support, out, resolve_threads())
     return out
 
 

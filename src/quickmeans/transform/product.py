@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from quickmeans import _native
+from quickmeans import kernels
 from quickmeans.threads import instruction_set, resolve_threads
 from quickmeans.transform.checks import (
     Factor,
@@ -23,7 +23,7 @@ from quickmeans.transform.checks import (
     working_dtype,
 )
 
-Kernel = _native.Product32 | _native.Product64
+Kernel = kernels.Product32 | kernels.Product64
 
 _NORMS_OVERFLOW = "The squared norms of the rows overflow; scale the factors"
 _LARGEST_TILE = 64  # rows that the kernel handles together
@@ -286,7 +286,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         shift = _finite(centre, dtype, "mean must be finite")
         if np.abs(shift).max() > np.sqrt(np.finfo(dtype).max / (16.0 * len(shift))):
             raise ValueError(f"mean is too large for {dtype}: its square must be finite; scale X and mean.")
-        bad = _native.gaussian(self._kernel(dtype), rows, shift, offset, largest, float(gamma), out, threads)
+        bad = kernels.gaussian(self._kernel(dtype), rows, shift, offset, largest, float(gamma), out, threads)
         if bad >= 0:
             raise ValueError(_why_not_comparable(rows, bad, dtype))
         return out
@@ -343,7 +343,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         """The factors packed for the native code; made when first needed."""
         kernel = self._kernels.get(dtype)
         if kernel is None:
-            make = _native.Product32 if dtype == np.float32 else _native.Product64
+            make = kernels.Product32 if dtype == np.float32 else kernels.Product64
             kernel = make([_packed(S, dtype) for S in self._factors], instruction_set())
             self._kernels[dtype] = kernel
         return kernel

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans import _native
+from quickmeans import kernels
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -35,7 +35,7 @@ class Projection(Protocol):
 def largest(M: Matrix, per_row: int, per_column: int) -> Mask:
     """Where the entries of largest absolute value of every row and every column are; 0 asks for none."""
     kept = np.empty(M.shape, bool)
-    _native.mark_largest(np.ascontiguousarray(M), per_row, per_column, kept)
+    kernels.mark_largest(np.ascontiguousarray(M), per_row, per_column, kept)
     return kept
 
 
@@ -163,7 +163,7 @@ class AtMostPerRowAndColumn:
 
     def project(self, M: Matrix) -> Matrix:
         kept = np.empty(M.shape, bool)
-        _native.match_largest(np.ascontiguousarray(M), *_per_row_and_column(self, M.shape), kept)
+        kernels.match_largest(np.ascontiguousarray(M), *_per_row_and_column(self, M.shape), kept)
         return np.where(kept, M, 0)
 
 

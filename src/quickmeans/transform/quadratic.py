@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans import _native
+from quickmeans import kernels
 from quickmeans.threads import instruction_set
 
 Matrix = NDArray[np.float64]
@@ -20,13 +20,13 @@ _FEW = 0.15  # share of non-zeros up to which they are handled one by one; above
 class Factor:
     """A matrix that multiplies dense ones, by its non-zeros if they are few."""
 
-    def __init__(self, values: Matrix, entries: _native.Entries | None = None) -> None:
+    def __init__(self, values: Matrix, entries: kernels.Entries | None = None) -> None:
         self.values, self.entries = values, entries
 
     @classmethod
     def of(cls, values: Matrix) -> "Factor":
         most = int(_FEW * values.size)
-        entries = _native.Entries(values, most, instruction_set())
+        entries = kernels.Entries(values, most, instruction_set())
         return cls(values, entries if len(entries) <= most else None)
 
     def norm(self) -> float:
