@@ -152,8 +152,5 @@ def _some(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArr
 
 
 def by_label(labels: NDArray[np.int32], n_labels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions in order of their labels, and where each label's begin: a counting sort."""
-    n = len(labels)
-    ones = np.ones(n, np.bool_)
-    table = sp.csr_array((ones, labels, np.arange(n + 1)), shape=(n, n_labels)).tocsc()
-    return table.indices.astype(np.int64), table.indptr.astype(np.int64)
+    """Positions in order of their labels, and where each label's begin."""
+    return kernels.group_by_label(labels, n_labels)
