@@ -221,4 +221,4 @@ def test_group_by_label(rng, n, K):
 @pytest.mark.parametrize("labels", [[0, 5, 1], [-1, 0], [3], [2**40], [-(2**31)]])
 def test_group_by_label_refuses_labels_that_are_none(labels):
     with pytest.raises(ValueError, match=r"Label -?\d+ at position \d is not between 0 and 2"):
-        kernels.group_by_label(labels, 3)
+        kernels.group_by_label(np.array(labels), 3)

@@ -25,7 +25,6 @@ from quickmeans.kmeans.points import Frame, Points, row_blocks, some_rows, squar
 from quickmeans.kmeans.rows import Stream
 from quickmeans.kmeans.screen import Assignment, ProductRows, fill_norms
 from quickmeans.kmeans.update import by_label
-from quickmeans.threads import instruction_set
 
 _LEAST_GAIN = 1e-3  # a pass that lowers the objective by less than this share is the last
 _WINDOW = 100  # a centroid that has got none of so many rows per centroid is given another place
@@ -97,7 +96,7 @@ class MiniBatch:
         sums[:] = 0
         order, starts = by_label(within.astype(np.int32), n_touched)
         pulls = weights / np.sqrt(found.norms.astype(np.float64)) if self.frame.spherical else weights
-        kernels.add_members(rows, order, starts, pulls[order], sums, n_threads, instruction_set())
+        kernels.add_members(rows, order, starts, pulls[order], sums, n_threads)
         return sums
 
     def _follow(

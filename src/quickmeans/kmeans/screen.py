@@ -179,7 +179,7 @@ class Screen:
         offset, exact = self._offset.astype(self.dtype), self._exact_offset.astype(self.dtype)
         if self.product is None or K == 1:
             dense = self._kernel if self.product is None else SparseProduct([self.centers])._kernel(self.dtype)
-            bad = dense.nearest(rows, exact, self._largest_offset, labels, scores, n_threads)
+            labels, scores, bad = dense.nearest(rows, m, exact, self._largest_offset, n_threads)
         else:
             bad = self._kernel.nearest_centers(
                 rows, offset, self.centers, exact, min(max(n_listed, 2), K), labels, scores,

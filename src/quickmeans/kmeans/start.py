@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from quickmeans import kernels
 from quickmeans.kmeans.calibration import leading_directions
 from quickmeans.kmeans.points import Points, rows_at_a_time, squared_norms, take_rows
-from quickmeans.threads import instruction_set
 
 _COLUMNS = 16  # distances between starting points are measured in so many leading directions, plus the rest
 _ROWS_PER_CENTER = 16  # k-means++ and the first iterations look at so many rows per centroid
@@ -29,17 +28,14 @@ def kmeans_plusplus(points: Points, n_clusters: int, rng: np.random.Generator) -
     """
     rows, weights = candidates(points, sample_size(points, n_clusters), rng)
     projected, rest = _projected(points, rows, rng)
-    chosen = np.zeros(n_clusters, np.int64)
-    found = kernels.seed(
+    chosen = kernels.seed(
         projected,
         rest,
         weights,
         min(int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum())), len(rows) - 1),
         rng.random((n_clusters, _FEW_TRIALS if n_clusters > 512 else 2 + int(np.log(n_clusters)))),
-        chosen,
-        instruction_set(),
     )
-    return _filled(points.take(rows[chosen[:found]]), n_clusters)
+    return _filled(points.take(rows[chosen]), n_clusters)
 
 
 def _projected(

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from quickmeans import kernels
 from quickmeans.kmeans.points import Points, row_blocks, squared_norms
-from quickmeans.threads import instruction_set
 
 _CANCELLED = 1e-9  # a cluster that keeps less than this share of its weight is summed anew
 FEW = 0.3  # with fewer changes than this share of the rows, the sums are corrected and not computed anew
@@ -144,7 +143,7 @@ class ClusterSums:
     ) -> None:
         order, starts = by_label(labels, len(self.weights))
         ordered = None if weights is None else weights[order]
-        kernels.add_members(rows, members[order], starts, ordered, self.raw, self.points.n_threads, instruction_set())
+        kernels.add_members(rows, members[order], starts, ordered, self.raw, self.points.n_threads)
 
 
 def _some(weights: NDArray[np.float64] | None, rows: NDArray[np.int64]) -> NDArray[np.float64]:

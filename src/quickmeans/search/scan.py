@@ -216,13 +216,12 @@ class _PairSearch:
         label = int(self.of_pair[pairs[0]])
         rows, names = list_rows(self.lists, label)
         k = min(self.k, len(rows))
-        values, found = np.empty((len(x), k), np.float32), np.empty((len(x), k), np.int64)
         if self.similarity:
-            kernels.smallest(-faiss.pairwise_distances(x, rows, faiss.METRIC_INNER_PRODUCT), values, found)
+            values, found = kernels.smallest(-faiss.pairwise_distances(x, rows, faiss.METRIC_INNER_PRODUCT), k)
             return -values, names[found]
         center = self.lists.quantizer.reconstruct(label)
         x -= center
-        kernels.smallest(faiss.pairwise_distances(x, rows - center), values, found)
+        values, found = kernels.smallest(faiss.pairwise_distances(x, rows - center), k)
         np.maximum(values, 0, out=values)
         norms = np.einsum("id,id->i", x, x)
         close = values < _CLOSE * norms[:, None]  # where x and y are close together, |y - c| is close to |x - c|

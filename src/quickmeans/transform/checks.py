@@ -8,10 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from quickmeans.kernels import readable as readable
+
 Factor: TypeAlias = Any  # a scipy.sparse.csr_array (SciPy is untyped) or a NumPy array
 
 LARGEST_SIDE = 2**31 - 1
-# A factor with more than this share of non-zeros is kept, and run, as a dense one.
+# A factor with more than this share of non-zeros is stored as a dense array, and counted as one: with its
+# indices, a CSR array of float32 takes twice the memory per entry. (For speed, native code decides again for every
+# sixteen rows: kDenseSliceShare in native/product.cpp.)
 DENSE_SHARE = 0.5
 
 
@@ -139,15 +143,6 @@ def check_dense(X: Any, name: str) -> NDArray[Any]:
     if sp.issparse(X):
         raise TypeError(f"{name} is a sparse matrix; pass a dense array, by blocks of rows if it is large.")
     return _as_array(X, name)
-
-
-def readable(rows: NDArray[Any]) -> NDArray[Any]:
-    """The rows themselves, or a copy if the kernel cannot read them: foreign byte order, long double, odd strides."""
-    if not rows.dtype.isnative or rows.dtype.itemsize > 8:
-        return rows.astype(rows.dtype.newbyteorder("=") if rows.dtype.itemsize <= 8 else np.float64)
-    if any(stride % rows.itemsize for stride in rows.strides):
-        return rows.copy()
-    return rows
 
 
 def first_bad_position(rows: NDArray[Any]) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from quickmeans import kernels
-from quickmeans.threads import instruction_set, resolve_threads
+from quickmeans.threads import resolve_threads
 from quickmeans.transform.checks import (
     Factor,
     check_dense,
@@ -23,7 +23,7 @@ from quickmeans.transform.checks import (
     working_dtype,
 )
 
-Kernel = kernels.Product32 | kernels.Product64
+Kernel = kernels.Product
 
 _NORMS_OVERFLOW = "The squared norms of the rows overflow; scale the factors"
 _LARGEST_TILE = 64  # rows that the kernel handles together
@@ -118,9 +118,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         """
         rows = check_rows(X, self.shape[1])
         dtype = self._dtype_with(rows)
-        out = np.empty((rows.shape[0], self.shape[0]), dtype)
-        self._kernel(dtype).apply(rows, out, _threads(rows, n_threads))
-        return out
+        return self._kernel(dtype).apply(rows, _threads(rows, n_threads))
 
     def __matmul__(self, other: Any) -> Any:
         if type(other) is np.ndarray and other.dtype == self.dtype and other.shape == self.shape[1:]:
@@ -147,15 +145,11 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
         if x.dtype != self.dtype or x.strides[-1] % x.itemsize:
             return self.apply(x.reshape(1, -1)).reshape(-1)
-        out = np.empty(self.shape[0], self.dtype)
-        self._own_kernel.apply_one(x.reshape(-1), out)
-        return out
+        return self._own_kernel.apply_one(x.reshape(-1))
 
     def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
         rows = readable(X.T)
-        out = np.empty((self.shape[0], rows.shape[0]), self._dtype_with(rows))
-        self._kernel(out.dtype).apply(rows, out.T, _threads(rows, None))
-        return out
+        return self._kernel(self._dtype_with(rows)).apply(rows, _threads(rows, None), transposed=True)
 
     def _rmatvec(self, x: NDArray[Any]) -> NDArray[Any]:
         return self._transposed._matvec(x)
@@ -238,9 +232,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         rows = check_rows(X, self.shape[1])
         dtype = self._dtype_with(rows)
         offset, largest = self._offset(bias, dtype)
-        labels = np.empty((rows.shape[0], m), np.int64)
-        scores = np.empty((rows.shape[0], m), dtype)
-        bad = self._kernel(dtype).nearest(rows, offset, largest, labels, scores, _threads(rows, n_threads))
+        labels, scores, bad = self._kernel(dtype).nearest(rows, m, offset, largest, _threads(rows, n_threads))
         if bad >= 0:
             raise ValueError(_why_not_comparable(rows, bad, dtype))
         if not return_distance:
@@ -281,12 +273,11 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         if centre.shape != (self.shape[1],):
             raise ValueError(f"mean must have shape ({self.shape[1]},), one value per column, got {centre.shape}.")
         offset, largest = self._offset(None, dtype)
-        out = np.empty((rows.shape[0], self.shape[0]), dtype)
         threads = _threads(rows, n_threads)
         shift = _finite(centre, dtype, "mean must be finite")
         if np.abs(shift).max() > np.sqrt(np.finfo(dtype).max / (16.0 * len(shift))):
             raise ValueError(f"mean is too large for {dtype}: its square must be finite; scale X and mean.")
-        bad = kernels.gaussian(self._kernel(dtype), rows, shift, offset, largest, float(gamma), out, threads)
+        out, bad = self._kernel(dtype).gaussian(rows, shift, offset, largest, float(gamma), threads)
         if bad >= 0:
             raise ValueError(_why_not_comparable(rows, bad, dtype))
         return out
@@ -343,8 +334,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         """The factors packed for the native code; made when first needed."""
         kernel = self._kernels.get(dtype)
         if kernel is None:
-            make = kernels.Product32 if dtype == np.float32 else kernels.Product64
-            kernel = make([_packed(S, dtype) for S in self._factors], instruction_set())
+            kernel = kernels.Product(self._factors, dtype)
             self._kernels[dtype] = kernel
         return kernel
 
@@ -379,12 +369,6 @@ def _spliced(factors: Any) -> Any:
     if not isinstance(factors, list | tuple) or not any(isinstance(S, SparseProduct) for S in factors):
         return factors
     return [S for F in factors for S in (F._factors if isinstance(F, SparseProduct) else [F])]
-
-
-def _packed(S: Factor, dtype: np.dtype[Any]) -> Any:
-    if not sp.issparse(S):
-        return np.ascontiguousarray(S, dtype)
-    return S.shape[1], S.indptr.astype(np.int64), S.indices.astype(np.int32), S.data.astype(dtype, copy=False)
 
 
 def _read_only_view(S: Factor) -> Factor:

@@ -34,9 +34,7 @@ class Projection(Protocol):
 
 def largest(M: Matrix, per_row: int, per_column: int) -> Mask:
     """Where the entries of largest absolute value of every row and every column are; 0 asks for none."""
-    kept = np.empty(M.shape, bool)
-    kernels.mark_largest(np.ascontiguousarray(M), per_row, per_column, kept)
-    return kept
+    return kernels.mark_largest(M, per_row, per_column)
 
 
 def _per_row_and_column(projection: Any, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -162,8 +160,7 @@ class AtMostPerRowAndColumn:
         return True
 
     def project(self, M: Matrix) -> Matrix:
-        kept = np.empty(M.shape, bool)
-        kernels.match_largest(np.ascontiguousarray(M), *_per_row_and_column(self, M.shape), kept)
+        kept = kernels.match_largest(M, *_per_row_and_column(self, M.shape))
         return np.where(kept, M, 0)
 
 
