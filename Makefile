@@ -1,6 +1,7 @@
 # make demo      see it work
 # make test      lint, types, tests
-# make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer
+# make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer, and its threads
+#                under ThreadSanitizer
 # make docs      the site, in docs/_build/html
 # make bench     time everything against its peers (long; leave the machine alone meanwhile)
 # make format    put the sources in their standard form
@@ -10,7 +11,7 @@ BIN := .venv/bin
 NATIVE := $(wildcard native/*.?pp native/*/*.?pp)
 BUILD := pyproject.toml CMakeLists.txt $(NATIVE)
 
-.PHONY: demo test lint sanitize docs bench format clean
+.PHONY: demo test lint sanitize sanitize-memory sanitize-threads docs bench format clean
 
 demo: .venv/installed
 	$(BIN)/quickmeans demo
@@ -24,12 +25,20 @@ lint: .venv/installed
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 	$(BIN)/mypy
 
-sanitize: .venv-sanitize/installed
+sanitize: sanitize-memory sanitize-threads
+
+sanitize-memory: .venv-sanitize/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_product.py tests/test_solvers.py \
-		tests/test_als.py tests/test_lloyd.py tests/test_gaussian.py \
+	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_assignment.py \
+		tests/test_interrupts.py tests/test_product.py tests/test_solvers.py tests/test_als.py tests/test_lloyd.py \
+		tests/test_gaussian.py \
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded # the sanitizer's own memory would count
+
+sanitize-threads: .venv-sanitize/installed
+	.venv-sanitize/bin/cmake -S . -B build/threads -DQUICKMEANS_SANITIZE=thread > build/threads.log
+	.venv-sanitize/bin/cmake --build build/threads -j >> build/threads.log
+	build/threads/threads
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
@@ -73,7 +82,7 @@ clean:
 .venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)
 	$(PYTHON) -m venv .venv-sanitize
 	.venv-sanitize/bin/python -m pip install --quiet --upgrade pip
-	.venv-sanitize/bin/python -m pip install --quiet pytest pytest-timeout hypothesis scikit-learn
-	.venv-sanitize/bin/python -m pip install --quiet --config-settings=cmake.define.QUICKMEANS_SANITIZE=ON \
+	.venv-sanitize/bin/python -m pip install --quiet cmake pytest pytest-timeout hypothesis scikit-learn
+	.venv-sanitize/bin/python -m pip install --quiet --config-settings=cmake.define.QUICKMEANS_SANITIZE=address \
 		--config-settings=build-dir=build/sanitize .
 	touch $@

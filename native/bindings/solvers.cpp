@@ -3,7 +3,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -13,20 +12,15 @@
 #include "bindings.hpp"
 #include "dispatch.hpp"
 #include "entries.hpp"
-#include "masked.hpp"
-#include "parallel.hpp"
+#include "supports.hpp"
 
 namespace quickmeans {
 namespace {
 
-constexpr std::int64_t kRows = 8;  // that a thread takes at a time, so that the threads end at about the same time
-
-std::int64_t n_chunks(std::int64_t n_rows) { return (n_rows + kRows - 1) / kRows; }
-
 // Least squares on supports; see SupportJob.
-void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> weights, Vector<std::int64_t> drop,
-                  Cells<std::uint8_t> support, Cells<double> values, std::optional<Cells<double>> prices, int n_threads,
-                  const std::string& isa) {
+void fit(Matrix<double> gram, Matrix<double> targets, Vector<double> weights, Vector<std::int64_t> drop,
+         Cells<std::uint8_t> support, Cells<double> values, std::optional<Cells<double>> prices, int n_threads,
+         const std::string& isa) {
     const auto n = std::int64_t(targets.shape(0)), r = std::int64_t(targets.shape(1));
     require(r < (std::int64_t(1) << 31) && has_shape(gram, r, r), "wrong shape of gram");
     require(has_size(weights, n) && has_size(drop, n), "wrong size of weights or drop");
@@ -41,40 +35,26 @@ void fit_supports(Matrix<double> gram, Matrix<double> targets, Vector<double> we
                          .support = support.data(),
                          .values = values.data(),
                          .prices = prices ? prices->data() : nullptr};
-    const auto fit_rows = find_instruction_set(isa).routines.fit_rows;
+    const InstructionSet& set = find_instruction_set(isa);
     nb::gil_scoped_release release;
-    const std::size_t count =
-        std::size_t(std::clamp<std::int64_t>(n_threads, 1, std::max<std::int64_t>(n_chunks(n), 1)));
-    const std::size_t longest = std::size_t(r) + kSupportPadding;
-    std::vector<std::vector<double>> scratch(count, std::vector<double>(longest * (longest + 2 * kPivots)));
-    std::vector<std::vector<std::int32_t>> order(count, std::vector<std::int32_t>(std::size_t(r)));
-    const auto chunk = [&](std::int64_t i, int thread, const Poll& poll) {
-        const Range rows{i * kRows, std::min(kRows, n - i * kRows)};
-        fit_rows(job, rows, scratch[std::size_t(thread)].data(), order[std::size_t(thread)].data(), poll);
-        return true;
-    };
-    for_each_chunk(n_chunks(n), int(count), chunk, Interrupts());
+    fit_supports(job, set, n_threads, Interrupts());
 }
 
-// out = rows times atoms (n x m times m x r) on the support, and zero elsewhere.
-void masked_product(Matrix<double> rows, Matrix<double> atoms, Matrix<std::uint8_t> support, Cells<double> out,
-                    int n_threads) {
+// The product of rows (n x m) and atoms (m x r) on the support; see MaskedJob.
+void multiply_masked(Matrix<double> rows, Matrix<double> atoms, Matrix<std::uint8_t> support, Cells<double> out,
+                     int n_threads) {
     const auto n = std::int64_t(rows.shape(0)), m = std::int64_t(rows.shape(1)), r = std::int64_t(atoms.shape(1));
     require(has_shape(atoms, m, r) && has_shape(support, n, r) && has_shape(out, n, r) && m < (std::int64_t(1) << 31),
             "wrong shape of atoms, support or out");
+    const MaskedJob job{.n_rows = n,
+                        .n_columns = m,
+                        .n_atoms = r,
+                        .rows = rows.data(),
+                        .atoms = atoms.data(),
+                        .support = support.data(),
+                        .out = out.data()};
     nb::gil_scoped_release release;
-    const SparseColumns columns(atoms.data(), m, r, Interrupts());
-    const auto chunk = [&](std::int64_t i, int, const Poll& poll) {
-        Pacer pacer{poll};
-        for (std::int64_t row = i * kRows; row < std::min(n, (i + 1) * kRows); ++row)
-            for (std::int64_t j = 0; j < r; ++j) {
-                const bool wanted = support.data()[row * r + j];
-                out.data()[row * r + j] = wanted ? columns.dot(j, rows.data() + row * m) : 0;
-                pacer.did(1 + wanted * columns.length(j));
-            }
-        return true;
-    };
-    for_each_chunk(n_chunks(n), n_threads, chunk, Interrupts());
+    masked_product(job, n_threads, Interrupts());
 }
 
 void construct(Entries* self, Matrix<double> S, std::size_t most, const std::string& isa) {
@@ -167,10 +147,10 @@ std::pair<double, double> refine(Entries& S, std::optional<Matrix<double>> P, Ve
 }  // namespace
 
 void bind_solvers(nb::module_& m) {
-    m.def("fit_supports", &fit_supports, "gram"_a.noconvert(), "targets"_a.noconvert(), "weights"_a.noconvert(),
+    m.def("fit_supports", &fit, "gram"_a.noconvert(), "targets"_a.noconvert(), "weights"_a.noconvert(),
           "drop"_a.noconvert(), "support"_a.noconvert(), "values"_a.noconvert(), "prices"_a.noconvert().none(),
           "n_threads"_a, "isa"_a);
-    m.def("masked_product", &masked_product, "rows"_a.noconvert(), "atoms"_a.noconvert(), "support"_a.noconvert(),
+    m.def("masked_product", &multiply_masked, "rows"_a.noconvert(), "atoms"_a.noconvert(), "support"_a.noconvert(),
           "out"_a.noconvert(), "n_threads"_a);
     nb::class_<Entries>(m, "Entries")
         .def("__init__", &construct, "S"_a.noconvert(), "most"_a, "isa"_a)

@@ -2,7 +2,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,18 +10,12 @@
 #include "bindings.hpp"
 #include "dispatch.hpp"
 #include "grouping.hpp"
-#include "parallel.hpp"
+#include "sums.hpp"
 
 namespace quickmeans {
 namespace {
 
 using Weights = std::optional<Vector<double>>;
-
-// Columns of a sum that one thread adds at a time: 8 KB of sums stay in the first-level cache.
-constexpr std::int64_t kSumColumns = 1024;
-// With fewer entries than this, one thread is faster than two: adding them takes about as long as starting a thread
-// (benchmarks/cost_model.py measures both).
-constexpr double kEntriesPerThread = 1e6;
 
 template <class Label>
 void group(Vector<Label> labels, std::int64_t n_labels, Line<std::int64_t> order, Line<std::int64_t> starts) {
@@ -33,13 +26,9 @@ void group(Vector<Label> labels, std::int64_t n_labels, Line<std::int64_t> order
     group_by_label(labels.data(), n, n_labels, order.data(), starts.data(), Interrupts());
 }
 
-int threads_for(int n_threads, std::int64_t n_rows, std::int64_t n_columns) {
-    return double(n_rows) * double(n_columns) < kEntriesPerThread ? 1 : n_threads;
-}
-
 // sums[k] += the weighted rows of cluster k; see SumJob.
-void add_members(const AnyArray& x, Vector<std::int64_t> members, Vector<std::int64_t> starts, const Weights& weights,
-                 Cells<double> sums, int n_threads, const std::string& isa) {
+void add(const AnyArray& x, Vector<std::int64_t> members, Vector<std::int64_t> starts, const Weights& weights,
+         Cells<double> sums, int n_threads, const std::string& isa) {
     const auto n_clusters = std::int64_t(sums.shape(0)), n_columns = std::int64_t(sums.shape(1));
     const auto n_members = std::int64_t(members.size());
     const SumJob job{.rows = view_of(x, n_columns),
@@ -53,15 +42,9 @@ void add_members(const AnyArray& x, Vector<std::int64_t> members, Vector<std::in
     for (std::int64_t m = 0; m < n_members; ++m)
         require(job.members[m] >= 0 && job.members[m] < job.rows.n_rows, "member out of range");
     require(!weights || has_size(*weights, n_members), "wrong size of weights");
-    const auto add = find_instruction_set(isa).routines.add_members;
-    const std::int64_t n_blocks = (n_columns + kSumColumns - 1) / kSumColumns;
+    const InstructionSet& set = find_instruction_set(isa);
     nb::gil_scoped_release release;
-    const auto chunk = [&](std::int64_t i, int, const Poll& poll) {
-        const std::int64_t first = i % n_blocks * kSumColumns;
-        add(job, i / n_blocks, {first, std::min(kSumColumns, n_columns - first)}, poll);
-        return true;
-    };
-    for_each_chunk(n_clusters * n_blocks, threads_for(n_threads, n_members, n_columns), chunk, Interrupts());
+    add_members(job, n_clusters, set, n_threads, Interrupts());
 }
 
 // Sums of d = x - shift and of d^2 over the rows, in as many blocks as `sums` has rows; see MomentJob.
@@ -77,14 +60,9 @@ void moments(const AnyArray& x, const Weights& weights, Vector<double> shift, Ce
     require(n_blocks > 0 && has_size(shift, n_columns), "wrong size of shift");
     require(has_shape(squares, n_blocks, n_columns), "wrong shape of squares");
     require(!weights || has_size(*weights, n), "wrong size of weights");
-    const auto add = find_instruction_set(isa).routines.moments;
+    const InstructionSet& set = find_instruction_set(isa);
     nb::gil_scoped_release release;
-    const auto chunk = [&](std::int64_t block, int, const Poll& poll) {
-        const std::int64_t first = n / n_blocks * block + std::min(block, n % n_blocks);
-        add(job, block, {first, n / n_blocks + (block < n % n_blocks)}, poll);
-        return true;
-    };
-    for_each_chunk(n_blocks, threads_for(n_threads, n, n_columns), chunk, Interrupts());
+    add_moments(job, n_blocks, set, n_threads, Interrupts());
 }
 
 // Starting points by k-means++; see SeedJob. Returns their number.
@@ -125,7 +103,7 @@ void bind_group(nb::module_& m) {
 void bind_sums(nb::module_& m) {
     bind_group<std::int32_t>(m);
     bind_group<std::int64_t>(m);
-    m.def("add_members", &add_members, "x"_a.noconvert(), "members"_a.noconvert(), "starts"_a.noconvert(),
+    m.def("add_members", &add, "x"_a.noconvert(), "members"_a.noconvert(), "starts"_a.noconvert(),
           "weights"_a.noconvert().none(), "sums"_a.noconvert(), "n_threads"_a, "isa"_a);
     m.def("moments", &moments, "x"_a.noconvert(), "weights"_a.noconvert().none(), "shift"_a.noconvert(),
           "sums"_a.noconvert(), "squares"_a.noconvert(), "n_threads"_a, "isa"_a);

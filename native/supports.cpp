@@ -1,12 +1,17 @@
-// Products of dense rows with sparse columns, on a support only.
-#pragma once
+#include "supports.hpp"
 
-#include <cstdint>
+#include <algorithm>
 #include <vector>
 
 #include "kernels/pacer.hpp"
+#include "parallel.hpp"
 
 namespace quickmeans {
+namespace {
+
+constexpr std::int64_t kRows = 8;  // that a thread takes at a time, so that the threads end at about the same time
+
+std::int64_t n_chunks(std::int64_t n_rows) { return (n_rows + kRows - 1) / kRows; }
 
 // The non-zeros of an m x r matrix, column by column.
 struct SparseColumns {
@@ -50,5 +55,38 @@ struct SparseColumns {
         return (a + b) + (c + d);
     }
 };
+
+}  // namespace
+
+void fit_supports(const SupportJob& job, const InstructionSet& set, int n_threads, const Poll& poll) {
+    const std::int64_t n = n_chunks(job.n_rows);
+    const std::size_t count = std::size_t(std::clamp<std::int64_t>(n_threads, 1, std::max<std::int64_t>(n, 1)));
+    const std::size_t longest = std::size_t(job.n_atoms) + kSupportPadding;
+    std::vector<std::vector<double>> scratch(count, std::vector<double>(longest * (longest + 2 * kPivots)));
+    std::vector<std::vector<std::int32_t>> order(count, std::vector<std::int32_t>(std::size_t(job.n_atoms)));
+    const auto chunk = [&](std::int64_t i, int thread, const Poll& own_poll) {
+        const Range rows{i * kRows, std::min(kRows, job.n_rows - i * kRows)};
+        const std::size_t own = std::size_t(thread);
+        set.routines.fit_rows(job, rows, scratch[own].data(), order[own].data(), own_poll);
+        return true;
+    };
+    for_each_chunk(n, int(count), chunk, poll);
+}
+
+void masked_product(const MaskedJob& job, int n_threads, const Poll& poll) {
+    const std::int64_t r = job.n_atoms;
+    const SparseColumns columns(job.atoms, job.n_columns, r, poll);
+    const auto chunk = [&](std::int64_t i, int, const Poll& own_poll) {
+        Pacer pacer{own_poll};
+        for (std::int64_t row = i * kRows; row < std::min(job.n_rows, (i + 1) * kRows); ++row)
+            for (std::int64_t j = 0; j < r; ++j) {
+                const bool wanted = job.support[row * r + j];
+                job.out[row * r + j] = wanted ? columns.dot(j, job.rows + row * job.n_columns) : 0;
+                pacer.did(1 + wanted * columns.length(j));
+            }
+        return true;
+    };
+    for_each_chunk(n_chunks(job.n_rows), n_threads, chunk, poll);
+}
 
 }  // namespace quickmeans

@@ -1,0 +1,245 @@
+// Every kernel that uses threads, on several of them and under the thread sanitizer: results must have the bits of a
+// single thread, calls may overlap, and an exception from the poll must end the work.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "screen.hpp"
+#include "sums.hpp"
+#include "supports.hpp"
+
+using namespace quickmeans;
+
+namespace {
+
+constexpr int kThreads = 4;
+constexpr std::int64_t kRows = 3000, kColumns = 40, kCenters = 300;
+
+void nothing(void*) {}
+const Poll kQuiet{nothing, nullptr};
+
+void check(bool condition, const char* what) {
+    if (condition) return;
+    std::fprintf(stderr, "failed: %s\n", what);
+    std::exit(1);
+}
+
+template <class T>
+std::vector<T> normal(std::int64_t n, unsigned seed) {
+    std::mt19937 generator(seed);
+    std::normal_distribution<double> distribution;
+    std::vector<T> values(static_cast<std::size_t>(n));
+    for (T& value : values) value = T(distribution(generator));
+    return values;
+}
+
+template <class T>
+RowsView view_of(const std::vector<T>& x, std::int64_t n_columns) {
+    return {.data = reinterpret_cast<const char*>(x.data()),
+            .n_rows = std::int64_t(x.size()) / n_columns,
+            .n_columns = n_columns,
+            .row_stride = n_columns * std::int64_t(sizeof(T)),
+            .column_stride = sizeof(T),
+            .scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64,
+            .index = nullptr};
+}
+
+template <class T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+// Results of an assignment.
+template <class T>
+struct Found {
+    std::vector<std::int32_t> labels = std::vector<std::int32_t>(kRows);
+    std::vector<T> best = std::vector<T>(kRows), second = best, norms = best;
+    std::int64_t n_listed = 0, n_settled = 0;
+
+    bool operator==(const Found& other) const {
+        return same(labels, other.labels) && same(best, other.best) && same(second, other.second) &&
+               same(norms, other.norms) && n_listed == other.n_listed && n_settled == other.n_settled;
+    }
+};
+
+template <class T>
+Found<T> assign(const Screen<T>& screen, const std::vector<T>& x, int n_threads, const Poll& poll = kQuiet) {
+    Found<T> found;
+    SettleJob<T> job = screen.job();
+    job.rows = job.screen.rows = view_of(x, kColumns);
+    job.norms = found.norms.data();
+    job.labels = found.labels.data();
+    job.best = found.best.data();
+    job.second = found.second.data();
+    job.n_listed = &found.n_listed;
+    job.n_settled = &found.n_settled;
+    screen.parts->product.run(job, screen.parts->growth, n_threads, poll);
+    return found;
+}
+
+template <class T>
+Screen<T> make_screen(const std::vector<T>& centers, const char* isa) {
+    std::vector<T> near = centers;  // the product has the larger entries only
+    for (T& value : near) value = value * value > T(0.5) ? value : T(0);
+    const Product<T> product = product_of_centers(near.data(), kCenters, kColumns, isa, kQuiet);
+    const std::vector<T> zeros(kCenters), slack(kCenters, T(2));
+    const auto parts = std::make_shared<const ScreenParts<T>>(
+        ScreenParts<T>{product, product.first_factor(), false, centers.data(), kColumns, std::vector<T>(kColumns),
+                       zeros, slack, largest_growth(centers.data(), kCenters, kColumns)});
+    return {parts, std::make_shared<const std::vector<T>>(zeros), 0, 0.3, 0};
+}
+
+// Assignments, alone and at the same time as another one with the same screen.
+template <class T>
+void test_screen(const char* isa) {
+    const auto x = normal<T>(kRows * kColumns, 0), centers = normal<T>(kCenters * kColumns, 1);
+    const Screen<T> screen = make_screen(centers, isa);
+    const Found<T> expected = assign(screen, x, 1);
+    Found<T> beside;
+    std::thread other([&] { beside = assign(screen, x, kThreads); });
+    check(assign(screen, x, kThreads) == expected, "assignment");
+    other.join();
+    check(beside == expected, "assignment beside another");
+}
+
+// Products, their largest entries, and Gaussian kernel values.
+template <class T>
+void test_product(const char* isa) {
+    const auto x = normal<T>(kRows * kColumns, 0), centers = normal<T>(kCenters * kColumns, 1);
+    const Product<T> product = product_of_centers(centers.data(), kCenters, kColumns, isa, kQuiet);
+    const std::vector<T> offset(kCenters, T(-20)), mean(kColumns, T(0.1));
+    std::vector<T> values[2][3];
+    std::vector<std::int64_t> labels[2];
+    for (int i = 0; i < 2; ++i) {
+        const int n_threads = i ? kThreads : 1;
+        for (auto& v : values[i]) v.resize(kRows * kCenters);
+        labels[i].resize(kRows * 5);
+        ProductJob<T> job{};
+        job.rows = view_of(x, kColumns);
+        job.scores = values[i][0].data();
+        job.score_row_step = kCenters;
+        job.score_column_step = 1;
+        product.run(job, 1, n_threads, kQuiet);
+        GaussianJob<T> gaussian{job, mean.data(), T(0.1)};
+        gaussian.product.offset = offset.data();
+        gaussian.product.scores = values[i][1].data();
+        product.run(gaussian, n_threads, kQuiet);
+        job.labels = labels[i].data();
+        job.best = values[i][2].data();
+        job.n_best = job.n_listed = 5;
+        product.run(job, 1, n_threads, kQuiet);
+    }
+    for (int k = 0; k < 3; ++k) check(same(values[0][k], values[1][k]), "product");
+    check(same(labels[0], labels[1]), "labels");
+}
+
+void test_sums(const InstructionSet& set) {
+    const std::int64_t n = 40000;
+    const auto x = normal<float>(n * kColumns, 2);
+    std::vector<std::int64_t> members(n), starts{0};
+    for (std::int64_t i = 0; i < n; ++i) members[std::size_t(i)] = i * 7 % n;
+    for (int k = 1; k <= 50; ++k) starts.push_back(k * n / 50);
+    const std::vector<double> shift(kColumns, 0.5);
+    std::vector<double> sums[2], moments[2], squares[2];
+    for (int i = 0; i < 2; ++i) {
+        const int n_threads = i ? kThreads : 1;
+        sums[i].resize(50 * kColumns);
+        moments[i].resize(39 * kColumns);
+        squares[i] = moments[i];
+        const RowsView rows = view_of(x, kColumns);
+        add_members({rows, members.data(), starts.data(), nullptr, sums[i].data()}, 50, set, n_threads, kQuiet);
+        add_moments({rows, nullptr, shift.data(), moments[i].data(), squares[i].data()}, 39, set, n_threads, kQuiet);
+    }
+    check(same(sums[0], sums[1]), "sums");
+    check(same(moments[0], moments[1]) && same(squares[0], squares[1]), "moments");
+}
+
+void test_supports(const InstructionSet& set) {
+    const std::int64_t n = 300, r = 30, m = 20;
+    const auto targets = normal<double>(n * r, 3), rows = normal<double>(n * m, 4), atoms = normal<double>(m * r, 5);
+    std::vector<double> gram(r * r, 0.1), weights(n, 2.0);
+    for (std::int64_t i = 0; i < r; ++i) gram[std::size_t(i * (r + 1))] = 3;
+    const std::vector<std::int64_t> drop(n, 2);
+    std::vector<double> values[2], prices[2], products[2];
+    for (int i = 0; i < 2; ++i) {
+        values[i].resize(n * r);
+        prices[i] = products[i] = values[i];
+        std::vector<unsigned char> support(n * r, 1);
+        const SupportJob job{n,
+                             r,
+                             gram.data(),
+                             targets.data(),
+                             weights.data(),
+                             drop.data(),
+                             support.data(),
+                             values[i].data(),
+                             prices[i].data()};
+        fit_supports(job, set, i ? kThreads : 1, kQuiet);
+        masked_product({n, m, r, rows.data(), atoms.data(), support.data(), products[i].data()}, i ? kThreads : 1,
+                       kQuiet);
+    }
+    check(same(values[0], values[1]) && same(prices[0], prices[1]), "least squares on supports");
+    check(same(products[0], products[1]), "products on supports");
+}
+
+// Starting points are found by one thread; two calls at the same time must not meet.
+void test_seeding(const InstructionSet& set) {
+    const std::int64_t n = 5000, n_centers = 20;
+    const auto points = normal<float>(8 * n, 6);
+    const std::vector<float> residuals(n);
+    const std::vector<double> weights(n, 1.0), uniforms(n_centers * 2, 0.4);
+    std::vector<std::int64_t> chosen[2];
+    const auto seed = [&](int i) {
+        chosen[i].resize(n_centers);
+        std::vector<float> distances(3 * n);
+        std::vector<double> sums(3 * (n / kSeedBlock + 1));
+        set.routines.seed({n, 8, points.data(), residuals.data(), weights.data(), n_centers, 2, 0, uniforms.data(),
+                           chosen[i].data(), distances.data(), sums.data()},
+                          kQuiet);
+    };
+    std::thread other(seed, 1);
+    seed(0);
+    other.join();
+    check(same(chosen[0], chosen[1]), "seeding");
+}
+
+// The third poll throws: the call ends early and passes the exception on, and the next call is not harmed.
+void test_interrupt(const char* isa) {
+    const auto x = normal<float>(kRows * kColumns, 0), centers = normal<float>(kCenters * kColumns, 1);
+    const Screen<float> screen = make_screen(centers, isa);
+    int n_polls = 0;
+    const auto fail = [](void* count) {
+        if (++*static_cast<int*>(count) == 3) throw std::runtime_error("interrupted");
+    };
+    bool thrown = false;
+    try {
+        assign(screen, x, kThreads, {fail, &n_polls});
+    } catch (const std::runtime_error&) {
+        thrown = true;
+    }
+    check(thrown, "interrupt");
+    check(assign(screen, x, kThreads) == assign(screen, x, 1), "assignment after an interrupt");
+}
+
+}  // namespace
+
+int main() {
+    for (const std::string& isa : instruction_sets()) {
+        const InstructionSet& set = find_instruction_set(isa);
+        test_product<float>(isa.c_str());
+        test_product<double>(isa.c_str());
+        test_screen<float>(isa.c_str());
+        test_screen<double>(isa.c_str());
+        test_sums(set);
+        test_supports(set);
+        test_seeding(set);
+        for (int i = 0; i < 10; ++i) test_interrupt(isa.c_str());
+        std::printf("%s: all kernels agree on %d threads\n", isa.c_str(), kThreads);
+    }
+}
