@@ -13,13 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from quickmeans.checks import check_parameters, check_sample_weight, n_runs
+from quickmeans.checks import check_sample_weight
 from quickmeans.data.features import check_features
 from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.output import write_labels
 from quickmeans.data.stream import SourceStream
 from quickmeans.kmeans.distances import distances
 from quickmeans.kmeans.lloyd import Clustering
+from quickmeans.kmeans.parameters import check_parameters, n_runs
 from quickmeans.kmeans.partial import partial_fit
 from quickmeans.kmeans.points import NO_DIRECTION, Points, refuse_bad_rows
 from quickmeans.kmeans.rows import Stream

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from quickmeans.checks import check_parameters
 from quickmeans.cluster import QKMeans
 from quickmeans.files.container import (
     UNSIGNED,
@@ -36,6 +35,7 @@ from quickmeans.files.container import (
     write,
 )
 from quickmeans.kernel_approximation import QKNystroem
+from quickmeans.kmeans.parameters import check_parameters
 from quickmeans.kmeans.points import Frame
 from quickmeans.nystroem.kernels import NAMES, Landmarks
 from quickmeans.transform import SparseProduct
