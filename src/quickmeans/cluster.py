@@ -29,6 +29,7 @@ from quickmeans.kmeans.screen import Assignment, ProductRows, Screen, fill_norms
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
 from quickmeans.threads import resolve_threads
 from quickmeans.transform.checks import readable
+from quickmeans.transform.solvers import Solver
 
 
 class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -45,13 +46,17 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     ----------
     n_clusters : int
         K.
-    solver : "als", "palm4msa" or "hierarchical"
-        How the factors are learned: sparse alternating least squares, or the two algorithms of the paper.
+    solver : "als", "palm4msa", "hierarchical" or callable, default="als"
+        How the factors are learned: by sparse alternating least squares, by one of the two algorithms of the paper, or
+        by a callable ``solver(U, weights, init, settings)`` as in :mod:`quickmeans.transform.solvers`.
     compression : float or "auto"
         K D over the number of non-zeros of V. "auto": with a shortlist, whatever makes assignment cheapest; without,
         10. Only for "als".
-    n_factors, sparsity_level : int
-        Of V, for "palm4msa" and "hierarchical": see :func:`quickmeans.transform.palm4msa`.
+    n_factors : int or "auto", default="auto"
+        The number of factors of V, at most 64, for "palm4msa" and "hierarchical"; see
+        :func:`quickmeans.transform.palm4msa`.
+    sparsity_level : int, default=5
+        The number of entries per row and per column of every factor, for "palm4msa" and "hierarchical".
     shortlist : int or "auto"
         How many candidates get an exact distance. "auto": as many as a calibrated bound asks for; none if only one
         centroid is left, else mostly two or three. 1: the screen alone decides. 0: the rows of V are the centroids.
@@ -128,7 +133,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self,
         n_clusters: int = 8,
         *,
-        solver: str = "als",
+        solver: str | Solver = "als",
         compression: float | str = "auto",
         n_factors: int | str = "auto",
         sparsity_level: int = 5,

@@ -57,7 +57,7 @@ def save(model: QKMeans | QKNystroem, path: str | os.PathLike[str], *, labels: b
     """Write a fitted model to a file, to be read by :func:`load`.
 
     The file appears complete or not at all; one that is there already stays until then. Not stored are `n_threads`,
-    `callback`, an `init` that is an array or a callable, and a `random_state` that is a generator: the loaded model has
+    `callback`, a `solver` that is a callable, an `init` that is an array or a callable, and a `random_state` that is a generator: the loaded model has
     their defaults. With ``shortlist=0`` the dense centroids are not stored either, but computed when it is loaded. Nor
     are `landmarks` of a QKNystroem that are no string, and one whose kernel is a pair of functions cannot be stored.
 
@@ -158,7 +158,7 @@ def _storable_parameters(model: QKMeans | QKNystroem) -> dict[str, Any]:
     check_parameters(model) if isinstance(model, QKMeans) else model._check_parameters()
     given = model.get_params(deep=False)
     parameters = {name: plain(value) for name, value in given.items() if name not in _NOT_STORED}
-    for name in parameters.keys() & {"init", "landmarks", "kernel"}:
+    for name in parameters.keys() & {"init", "landmarks", "kernel", "solver"}:
         if not isinstance(parameters[name], str):
             del parameters[name]
     if not isinstance(parameters["random_state"], int | None):
@@ -270,7 +270,7 @@ def _parameters(about: About, kind: type[QKMeans] | type[QKNystroem]) -> dict[st
             f"quickmeans {version('quickmeans')} knows no parameter {min(unknown)!r}; "
             f"the file says that it is from version {about.get('library_version')!r}."
         )
-    for name in parameters.keys() & {"init", "landmarks", "kernel"}:
+    for name in parameters.keys() & {"init", "landmarks", "kernel", "solver"}:
         if not isinstance(parameters[name], str):
             raise ValueError(f"{name} must be a string.")
     return parameters
