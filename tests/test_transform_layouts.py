@@ -8,7 +8,14 @@ import scipy.sparse as sp
 
 from quickmeans import SparseProduct
 from quickmeans.transform import factorize, hierarchical_palm4msa, palm4msa, sparse_als
-from quickmeans.transform.projections import Constant, FixedSupport, NonNegative, TopPerRow
+from quickmeans.transform.projections import (
+    AtMostPerRowAndColumn,
+    Constant,
+    FixedSupport,
+    NonNegative,
+    TopPerRow,
+    TopPerRowAndColumn,
+)
 
 TYPES = ["f2", "f4", "f8", "g", ">f2", ">f4", ">f8", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4", ">u2"]
 
@@ -155,6 +162,15 @@ def test_layouts_of_what_a_projection_returns(layout, of_supports, numbers):
         palm4msa(U, 2, projections=[kept(change), kept(change)], max_iter=5) for change in (LAYOUTS[layout], np.asarray)
     )
     assert same(result, plain)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "list"])
+def test_projections_of_every_layout_and_type(layout, dtype, numbers):
+    M = numbers(7, 9, dtype=dtype)
+    for projection in (TopPerRow(2), TopPerRowAndColumn(np.int8(40), scaled=True), AtMostPerRowAndColumn(2)):
+        projected = projection.project(LAYOUTS[layout](M))
+        np.testing.assert_array_equal(projected, projection.project(M.astype(np.float64)))
 
 
 def test_a_zero_constant_that_cannot_be_written_to(numbers):

@@ -57,9 +57,10 @@ def save(model: QKMeans | QKNystroem, path: str | os.PathLike[str], *, labels: b
     """Write a fitted model to a file, to be read by :func:`load`.
 
     The file appears complete or not at all; one that is there already stays until then. Not stored are `n_threads`,
-    `callback`, a `solver` that is a callable, an `init` that is an array or a callable, and a `random_state` that is a generator: the loaded model has
-    their defaults. With ``shortlist=0`` the dense centroids are not stored either, but computed when it is loaded. Nor
-    are `landmarks` of a QKNystroem that are no string, and one whose kernel is a pair of functions cannot be stored.
+    `callback`, a `solver` that is a callable, an `init` that is an array or a callable, and a `random_state` that is a
+    generator: the loaded model has their defaults. With ``shortlist=0`` the dense centroids are not stored either, but
+    computed when it is loaded. Nor are `landmarks` of a QKNystroem that are no string, and one whose kernel is a pair
+    of functions cannot be stored.
 
     Parameters
     ----------
