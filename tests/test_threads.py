@@ -1,8 +1,13 @@
 import os
+import signal
+import threading
+import time
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
-from quickmeans.threads import resolve_threads
+from quickmeans.threads import resolve_threads, run_in_threads
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +52,60 @@ def test_what_is_not_a_whole_number(value):
 
 def test_huge_numbers_are_clamped():
     assert resolve_threads(10**30) == 1024
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 50])
+def test_every_part_is_processed_once(n_threads):
+    workers, counts = [], np.zeros(20, int)
+
+    def make_worker():
+        workers.append(threading.get_ident())
+
+        def work(part):
+            assert blas_threads() == {1}
+            counts[part] += 1
+
+        return work
+
+    before = blas_threads()
+    run_in_threads(make_worker, range(20), n_threads)
+    assert (counts == 1).all()
+    assert len(workers) == min(n_threads, 20)
+    assert blas_threads() == before
+
+
+def test_no_parts():
+    run_in_threads(lambda: pytest.fail, [], 2)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_error_is_raised_and_ends_the_work(n_threads):
+    done = []
+
+    def work(part):
+        if part == 0:
+            raise KeyError("broken part")
+        time.sleep(0.02)
+        done.append(part)
+
+    with pytest.raises(KeyError, match="broken part"):
+        run_in_threads(lambda: work, range(1000), n_threads)
+    assert len(done) < 20
+
+
+def test_an_interrupt_ends_the_work():
+    done = []
+
+    def work(part):
+        if part == 3:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.01)
+        done.append(part)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_threads(lambda: work, range(1000), 2)
+    assert len(done) < 50

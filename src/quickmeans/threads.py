@@ -1,7 +1,9 @@
 """How many threads a call may use."""
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
@@ -11,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 _MOST = 1024
 P = ParamSpec("P")
 R = TypeVar("R")
+Part = TypeVar("Part")
 
 
 def resolve_threads(n_threads: int | None = None) -> int:
@@ -97,3 +100,36 @@ class _OneBlasThread:
             cls.count -= 1
             if cls.count == 0:
                 cls.limiter.restore_original_limits()
+
+
+@with_one_blas_thread
+def run_in_threads(make_worker: Callable[[], Callable[[Part], object]], parts: Iterable[Part], n_threads: int) -> None:
+    """Process all parts on up to `n_threads` new threads, with BLAS on one thread.
+
+    Every thread calls ``make_worker()`` once, which returns a function of one part; so each worker can have buffers of
+    its own. Idle workers take the next part. After an error or Ctrl-C no further part is started, and the error is
+    raised as soon as the parts under way have ended.
+    """
+    queue = deque(parts)
+
+    def run(_: int) -> None:
+        try:
+            work = make_worker()
+            while True:
+                try:
+                    part = queue.popleft()
+                except IndexError:
+                    return
+                work(part)
+        finally:
+            queue.clear()
+
+    n = min(n_threads, len(queue))
+    if n == 0:
+        return
+    with ThreadPoolExecutor(n) as pool:
+        try:
+            for _ in pool.map(run, range(n)):
+                pass
+        finally:
+            queue.clear()
