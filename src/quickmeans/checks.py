@@ -81,3 +81,9 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray
     if (weights < 0).any() or not weights.any():
         raise ValueError("sample_weight must not be negative, and not all zero.")
     return np.ascontiguousarray(weights, np.float64)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is not a truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")

@@ -128,7 +128,7 @@ def query(
 def _found(model: Any, rows: "RowSource", k: int | None, nprobe: int | None) -> Iterator["Found"]:
     from quickmeans.data.features import check_features
     from quickmeans.data.stream import SourceStream
-    from quickmeans.kmeans.points import refuse_bad_rows
+    from quickmeans.kmeans.rows import refuse_not_finite as refuse_bad_rows
 
     check_features(model, rows, reset=False)
     model.__dict__.pop("feature_names_in_", None)  # which arrays have not

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from quickmeans.files import container
 from quickmeans.files.container import InvalidModelError
-from quickmeans.kmeans.calibration import Screener
-from quickmeans.kmeans.lloyd import Clustering
-from quickmeans.kmeans.points import Points
-from quickmeans.kmeans.screen import ProductRows
+from quickmeans.kmeans.calibration import ScreenChooser as Screener
+from quickmeans.kmeans.lloyd import Iterate as Clustering
+from quickmeans.kmeans.product_rows import ProductRows
+from quickmeans.kmeans.rows import Points
 from quickmeans.transform import SparseProduct
 
 # They change nothing but how far, how fast and how loud a fit goes.
@@ -30,8 +30,8 @@ class Checkpoint:
 
     def __init__(self, model: Any, points: Points, seed: int) -> None:
         self.path = os.fsdecode(model.checkpoint)
-        self.shape = (model.n_clusters, points.X.shape[1])
-        self.frame = points.frame
+        self.shape = (model.n_clusters, points.n_columns)
+        self.frame = points.geometry
         self.marks = {"data": _mark_of_data(points), "parameters": _mark_of_parameters(model)}
         self.about, self.tensors = self._read()
         self.seed = self.about["seed"] if self.about else seed
@@ -63,10 +63,10 @@ class Checkpoint:
             raise InvalidModelError(f"{self.path} is not a valid checkpoint: its centers must have shape {self.shape}.")
         rank = container.number(self.about, "rank", int)
         basis = container.take(self.tensors, "basis", 2, ("float32", "float64")) if rank else None
-        screener.restore(rank, container.number(self.about, "reach", float), basis)
+        screener.take_kind(rank, container.number(self.about, "reach", float), basis)
         current = self._product("current")
         best = self._product("best") or current
-        run = Clustering(centers, screener(centers) if best is None else best, current=current)
+        run = Clustering(centers, screener(centers) if best is None else best, latest=current)
         run.history = container.take(self.tensors, "history", 1, ("float64",)).tolist()
         run.n_iter = container.number(self.about, "n_iter", int)
         run.converged = bool(self.about["converged"])
@@ -93,7 +93,7 @@ class Checkpoint:
 
     def write(self, run: Clustering, screener: Screener) -> None:
         """Replace the file. If that fails (a full disk), the old one stays."""
-        rank, reach, basis = screener.state()
+        rank, reach, basis = screener.kind()
         tensors = {"centers": run.centers, "history": np.array(run.history)}
         tensors |= {name: T for name, T in (("basis", basis), ("counts", run.counts)) if T is not None}
         about = self.marks | {"seed": self.seed, "n_iter": run.n_iter, "converged": run.converged}
@@ -110,15 +110,15 @@ class Checkpoint:
 
 def _products(run: Clustering) -> dict[str, SparseProduct | None]:
     """The last product, and the best if that is another one; none where centroids are means."""
-    if run.current is None:
+    if run.latest is None:
         return {"current": None, "best": None}
-    return {"current": run.current.product, "best": None if run.screen is run.current else run.screen.product}
+    return {"current": run.latest.product, "best": None if run.assigner is run.latest else run.assigner.product}
 
 
 def _mark_of_data(points: Points) -> str:
     """A digest of the shape, type and moments of the rows, and of their weights: other data have others."""
-    digest = hashlib.sha256(f"{len(points)} {points.X.shape[1]} {points.X.dtype} {points.total!r}".encode())
-    digest.update(points.frame.mean.tobytes())
+    digest = hashlib.sha256(f"{len(points)} {points.n_columns} {points.rows.dtype} {points.total!r}".encode())
+    digest.update(points.geometry.mean.tobytes())
     digest.update(points.variances.tobytes())
     return digest.hexdigest()
 

@@ -36,7 +36,7 @@ from quickmeans.files.container import (
     write,
 )
 from quickmeans.kernel_approximation import QKNystroem
-from quickmeans.kmeans.points import Frame
+from quickmeans.kmeans.geometry import Geometry as Frame
 from quickmeans.nystroem.kernels import NAMES, Landmarks
 from quickmeans.transform import SparseProduct
 
