@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from quickmeans.checks import check_sample_weight
 from quickmeans.data.output import write_labels
 from quickmeans.files.checkpoints import Checkpoint
 from quickmeans.kmeans.assignment import Assigner
@@ -26,7 +27,7 @@ from quickmeans.kmeans.settings import Settings
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
 from quickmeans.rollback import unchanged_on_error
 from quickmeans.threads import resolve_threads
-from quickmeans.validation import check_rows, check_sample_weight
+from quickmeans.validation import check_rows
 
 
 class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from quickmeans.checks import check_parameters
 from quickmeans.cluster import QKMeans
 from quickmeans.files.container import (
     UNSIGNED,

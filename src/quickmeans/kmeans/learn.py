@@ -1,6 +1,7 @@
 """How Algorithm 1 learns its factors: by a solver, from the last product on."""
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,23 @@ from quickmeans.kmeans.product_rows import ProductRows
 from quickmeans.kmeans.rows import Points
 from quickmeans.kmeans.settings import Settings
 from quickmeans.transform import SparseProduct
+from quickmeans.transform.solvers import SOLVERS
 
 
 def learner(settings: Settings, dtype: np.dtype[Any]) -> Learn:
-    """The solver of the settings; its product is dropped if the last one is nearer to U, unless it starts anew."""
+    """The solver of the settings, as Algorithm 1 calls it.
+
+    A product that is farther from U than the last one is dropped, but for the paper's hierarchical variant, which
+    factors U anew in every iteration. With less than one number per centroid left, the product is dense.
+    """
+    solve, options = settings.solver, settings.solver_settings
+    anew = solve is SOLVERS["hierarchical"]
 
     def learn(U: NDArray[np.float64], n: NDArray[np.float64], init: SparseProduct | None) -> SparseProduct:
         U = U.astype(dtype)
-        product = settings.solver(U, n, init, settings.solver_settings).product
-        if init is None or settings.solver.starts_anew or _error(U, n, product) < _error(U, n, init):
+        feasible = U.size / options.compression >= len(U) + 1
+        product = solve(U, n, init, options if feasible else replace(options, compression=1.0)).product
+        if init is None or anew or _error(U, n, product) < _error(U, n, init):
             return product
         return init
 

@@ -158,7 +158,7 @@ class Screen:
         labels, scores = np.empty((len(rows), m), np.int64), np.empty((len(rows), m), self.dtype)
         offset, exact = self._offset.astype(self.dtype), self._center_offset.astype(self.dtype)
         if self.product is None or K == 1:
-            dense = self._kernel if self.product is None else SparseProduct([self.centers])._kernel(self.dtype)
+            dense = self._kernel if self.product is None else SparseProduct([self.centers]).native(self.dtype)
             bad = dense.nearest(rows, exact, self._largest_offset, labels, scores, n_threads)
         else:
             bad = self._kernel.nearest_centers(
@@ -176,10 +176,10 @@ class Screen:
 
     @cached_property
     def _kernel(self) -> Any:
-        return (SparseProduct([self.centers]) if self.product is None else self.product)._kernel(self.dtype)
+        return (SparseProduct([self.centers]) if self.product is None else self.product).native(self.dtype)
 
     @cached_property
     def _narrow_kernel(self) -> Any:
         """The first factor alone, for rows that are projected already."""
         assert self.product is not None
-        return SparseProduct([self.product.factors[0]])._kernel(self.dtype)
+        return SparseProduct([self.product.factors[0]]).native(self.dtype)

@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.checks import check_flag, check_whole, is_number
+from quickmeans.checks import LARGEST_WHOLE, check_flag, check_number, check_whole
+from quickmeans.transform.factors import MOST_FACTORS
 from quickmeans.transform.solvers import Solver, SolverSettings, solver_by
 
 # init(X, n_clusters, random_state=...) -> centroids
@@ -86,23 +87,21 @@ def n_runs(n_init: int | str, init: Any) -> int:
 def _check(p: dict[str, Any]) -> None:
     for name in ("n_clusters", "max_iter", "sparsity_level"):
         check_whole(name, p[name], 1)
-    for name, least in (("n_init", 1), ("shortlist", 0), ("n_factors", 1)):
+    for name, least, most in (("n_init", 1, LARGEST_WHOLE), ("shortlist", 0, LARGEST_WHOLE), ("n_factors", 1, MOST_FACTORS)):
         if not _is_auto(p[name]):
-            check_whole(name, p[name], least, " or 'auto'")
-    for name in ("sample_start", "spherical"):
-        check_flag(name, p[name])
-    check_whole("verbose", p["verbose"], 0)
-    solver_by(p["solver"])
-    if p["spherical"] and p["shortlist"] == 0:
+            check_whole(name, p[name], least, " or 'auto'", most=most)
+    check_flag("sample_start", p["sample_start"])
+    if check_flag("spherical", p["spherical"]) and p["shortlist"] == 0:
         raise ValueError("spherical k-means needs a shortlist: rows of a product do not have length one.")
+    if not isinstance(p["verbose"], bool):
+        check_whole("verbose", p["verbose"], 0, ", True or False")
     if isinstance(p["init"], str) and p["init"] not in INITS:
         raise ValueError(f"init must be 'k-means++', 'random', an array or a callable, got {p['init']!r}.")
-    if not _is_auto(p["compression"]) and not (is_number(p["compression"]) and float(p["compression"]) >= 1):
-        raise ValueError(f"compression must be a number not below 1, or 'auto', got {p['compression']!r}.")
+    if not _is_auto(p["compression"]):
+        check_number("compression", p["compression"], 1, ", or 'auto'")
     if p["callback"] is not None and not callable(p["callback"]):
         raise TypeError(f"callback must be callable as callback(iteration, objective), got {p['callback']!r}.")
-    if not is_number(p["tol"]) or not 0 <= p["tol"] < np.inf:
-        raise ValueError(f"tol must be a finite number not below 0, got {p['tol']!r}.")
+    check_number("tol", p["tol"], 0)
     if p["batch_size"] is not None:
         check_whole("batch_size", p["batch_size"], 1, " or None")
     if p["checkpoint"] is not None:
