@@ -16,7 +16,6 @@ from quickmeans.kmeans.memory_pass import MemoryPass, cluster_sums, compute_sums
 from quickmeans.kmeans.product_rows import ProductRows
 from quickmeans.kmeans.screen import Screen
 from quickmeans.kmeans.start import candidates, kmeans_plusplus, random_rows
-from quickmeans.kmeans.update import by_label
 from quickmeans.transform import SparseProduct
 
 
@@ -225,12 +224,6 @@ def test_sums_do_not_depend_on_threads(rng, isa):
         results.append(passes.sums.raw)
     assert (results[0] == results[1]).all()
     assert (results[0] == results[2]).all()
-
-
-def test_by_label():
-    order, starts = by_label(np.array([2, 0, 2, 1, 0], np.int32), 4)
-    assert order.tolist() == [1, 4, 3, 0, 2]
-    assert starts.tolist() == [0, 2, 3, 5, 5]
 
 
 def test_refill_takes_far_rows_whose_cluster_has_others():

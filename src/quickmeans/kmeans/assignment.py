@@ -1,11 +1,12 @@
 """The result of assigning rows to centroids, and the protocol of whatever can assign them."""
 
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans import kernels
 from quickmeans.kmeans.blocks import block_rows
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.transform import SparseProduct
@@ -22,25 +23,34 @@ class NotComparableError(ValueError):
         return f"Input X contains NaN, infinity or a value too large for {self.dtype} in the rows from {self.row} on."
 
 
-@dataclass
 class Assignment:
     """For every row its label, the score of its centroid, an upper bound on all other scores, and its squared norm.
 
     Attributes
     ----------
     labels, best, second, norms : arrays of shape (n_rows,)
-        `norms` are the squared norms of the centered rows; `norms_known` says whether they have been computed.
+        `norms` are the squared norms of the centered rows.
+    norms_known : bool
+        Whether they have been computed.
     n_listed, n_settled : int
         How many candidates the last assignment listed, and how many of them got an exact score.
     """
 
-    labels: NDArray[np.int32]
-    best: NDArray[Any]
-    second: NDArray[Any]
-    norms: NDArray[Any]
-    norms_known: bool = False
-    n_listed: int = 0
-    n_settled: int = 0
+    def __init__(
+        self,
+        labels: NDArray[np.int32],
+        best: NDArray[Any],
+        second: NDArray[Any],
+        norms: NDArray[Any],
+        norms_known: bool = False,
+    ) -> None:
+        self.labels, self.best, self.second, self.norms, self.norms_known = labels, best, second, norms, norms_known
+        self.n_listed = self.n_settled = 0
+
+    @cached_property
+    def native(self) -> kernels.Assignment:
+        """The arrays as the native code takes them."""
+        return kernels.bind_assignment(self.labels, self.best, self.second, self.norms)
 
     @classmethod
     def empty(cls, n_rows: int, dtype: np.dtype[Any]) -> Self:

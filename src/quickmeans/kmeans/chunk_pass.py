@@ -72,9 +72,8 @@ class ChunkPass:
         n = place.stop - place.start
         if n > len(self._buffer.best):
             self._buffer = Assignment.empty(n, self.points.geometry.dtype)
-        part = self._buffer.part(slice(0, n))
-        part.labels = self.labels[place]
-        return part
+        buffer = self._buffer
+        return Assignment(self.labels[place], buffer.best[:n], buffer.second[:n], buffer.norms[:n])
 
     def _assign(
         self, assigner: Assigner, place: slice, block: NDArray[Any], assignment: Assignment, skip: bool
@@ -91,7 +90,7 @@ class ChunkPass:
         return index
 
     def _distances(self, place: slice, assignment: Assignment, index: Index | None) -> NDArray[Any]:
-        """Squared distances from the centroids, or bounds on them if rows were skipped; zero for rows without weight."""
+        """Squared distances from the centroids, or bounds if rows were skipped; zero for rows without weight."""
         if index is None:
             distances = assignment.squared_distances(self.points.geometry)
         else:

@@ -21,7 +21,6 @@ from quickmeans.kmeans.geometry import Geometry, squared_norms
 from quickmeans.kmeans.lloyd import Iterate, Observer, stopping_at_interrupt
 from quickmeans.kmeans.rows import Points, Weights
 from quickmeans.kmeans.settings import Settings
-from quickmeans.kmeans.update import by_label
 from quickmeans.threads import instruction_set
 
 _LEAST_GAIN = 1e-3  # a pass that lowers the objective by less than this share is the last
@@ -121,7 +120,7 @@ class MiniBatch:
     ) -> NDArray[np.float64]:
         sums: NDArray[np.float64] = self._buffer[0][:n_touched]
         sums[:] = 0
-        order, starts = by_label(within.astype(np.int32), n_touched)
+        order, starts = kernels.group_by_label(within, n_touched)
         factors = weights / np.sqrt(assignment.norms.astype(np.float64)) if self.geometry.spherical else weights
         kernels.add_members(rows, order, starts, factors[order], sums, n_threads, instruction_set())
         return sums

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans import kernels
 from quickmeans.kmeans.assignment import Assignment, NotComparableError
 from quickmeans.kmeans.geometry import Geometry, squared_norms
 from quickmeans.transform import SparseProduct
@@ -80,53 +81,54 @@ class Screen:
 
     def _set_centers(self, centers: NDArray[np.float64], geometry: Geometry, shortlist: int) -> None:
         self.geometry, self.dtype, self.shortlist = geometry, geometry.dtype, shortlist
-        self.centers, self.mean = centers.astype(geometry.dtype), geometry.mean.astype(geometry.dtype)
+        self.centers = centers.astype(geometry.dtype)
         self._squares = squared_norms(centers)
         self._center_offset = geometry.offset(centers, self._squares)
-        # |<x, c_k>| <= max_j |x_j| sqrt(D) |c_k|
-        self._growth = (centers.shape[1] * float(self._squares.max())) ** 0.5
 
     def _set_product(
         self, product: SparseProduct | None, offset: NDArray[np.float64], slack: NDArray[np.float64], margin: float
     ) -> None:
         self.product = product
         self.projected: NDArray[Any] | None = None
-        self._product_offset, self._slack = offset, slack.astype(self.dtype)
-        self._largest_offset = float(max(np.abs(offset).max(), np.abs(self._center_offset).max()))
-        self._set_margin(margin)
+        self._product_offset, self._slack, self.margin = offset, slack, margin
 
-    def _set_margin(self, margin: float) -> None:
-        """Set z; for certainty, with the offset for which |<x - m, v_k> - |c_k|^2 / 2 - t_k| <= |x - m| e_k holds."""
-        self.margin, self._offset = margin, self._product_offset
-        if margin >= CERTAIN and self.product is not None:
-            rest = self.centers.astype(np.float64) - self.product.toarray()
-            self._offset = self._center_offset + rest @ self.geometry.mean
+    @property
+    def _offset(self) -> NDArray[np.float64]:
+        """What is added to <x, v_k>; for certainty, so that |<x - m, v_k> - |c_k|^2 / 2 - t_k| <= |x - m| e_k holds."""
+        if self.margin < CERTAIN or self.product is None:
+            return self._product_offset
+        rest = self.centers.astype(np.float64) - self.product.toarray()
+        return np.asarray(self._center_offset + rest @ self.geometry.mean, np.float64)
 
     @property
     def macs(self) -> int:
         """Multiply-adds of the screen, per row."""
         return int(self.centers.size if self.product is None else self.product.macs)
 
-    def with_margin(self, margin: float) -> "Screen":
-        """The same screen with another margin."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__getstate__())
-        other._set_margin(margin)
+    def with_margin(self, margin: float, shortlist: int | None = None) -> "Screen":
+        """The same screen with another margin, and another shortlist if it is given."""
+        other = self._copy()
+        other.margin, other.shortlist = margin, self.shortlist if shortlist is None else shortlist
+        other._bound = self._bound.with_margin(margin, other._offset, other.shortlist)
         return other
 
     def with_projected(self, projected: NDArray[Any] | None) -> "Screen":
         """The same screen for the rows of a pass whose projections on the basis are at hand."""
+        other = self._copy()
+        other.projected = projected
+        return other
+
+    def _copy(self) -> "Screen":
+        """A copy that shares all arrays and the native object."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.projected = projected
+        other.__dict__.pop("certain", None)
         return other
 
     @cached_property
     def certain(self) -> "Screen":
         """The same screen with a bound that always holds."""
-        other = self.with_margin(CERTAIN)
-        other.shortlist = 0
-        return other
+        return self.with_margin(CERTAIN, shortlist=0)
 
     def assign(
         self,
@@ -139,47 +141,30 @@ class Screen:
         exact_scores: bool = True,
     ) -> None:
         """Assign the rows; see :class:`quickmeans.kmeans.assignment.Assigner`."""
-        kernel = self._kernel if projected is None else self._narrow_kernel
-        bad, assignment.n_listed, assignment.n_settled = kernel.settle(
-            rows, projected, index, self._offset.astype(self.dtype), self.mean, self.centers,
-            self._center_offset.astype(self.dtype), self._slack, self.margin, self.shortlist, exact_scores,
-            assignment.norms_known, assignment.norms, assignment.labels, assignment.best, assignment.second,
-            self._largest_offset, self._growth, n_threads,
-        )  # fmt: skip
+        native = assignment.native
+        native.norms_known, native.n_listed, native.n_settled = assignment.norms_known, 0, 0
+        bad = self._bound.assign(rows, native, 0, index, projected, exact_scores, n_threads)
         if bad >= 0:
             raise NotComparableError(self.dtype, bad if index is None else int(index[bad]))
-        assignment.norms_known = True
+        assignment.norms_known, assignment.n_listed, assignment.n_settled = True, native.n_listed, native.n_settled
 
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The m nearest centroids of every row; see :class:`quickmeans.kmeans.assignment.Assigner`."""
-        K = len(self.centers)
-        labels, scores = np.empty((len(rows), m), np.int64), np.empty((len(rows), m), self.dtype)
-        offset, exact = self._offset.astype(self.dtype), self._center_offset.astype(self.dtype)
-        if self.product is None or K == 1:
-            dense = self._kernel if self.product is None else SparseProduct([self.centers]).native(self.dtype)
-            bad = dense.nearest(rows, exact, self._largest_offset, labels, scores, n_threads)
-        else:
-            bad = self._kernel.nearest_centers(
-                rows, offset, self.centers, exact, min(max(n_listed, 2), K), labels, scores,
-                self._largest_offset, self._growth, n_threads,
-            )  # fmt: skip
+        labels, scores, bad = self._bound.nearest(rows, m, n_listed, n_threads)
         if bad >= 0:
             raise NotComparableError(self.dtype, bad)
         return labels, scores
 
+    @cached_property
+    def _bound(self) -> kernels.Screen:
+        """The screen for the native code."""
+        product = None if self.product is None else self.product.native(self.dtype)
+        parts = self.centers, self.geometry.mean, self._offset, self._center_offset, self._slack
+        return kernels.Screen(product, *parts, self.margin, self.shortlist)
+
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs; the native objects are made anew there."""
-        local = ("_kernel", "_narrow_kernel", "certain")
+        """What another process needs; the native object is made anew there."""
+        local = ("_bound", "certain")
         return {name: value for name, value in self.__dict__.items() if name not in local} | {"projected": None}
-
-    @cached_property
-    def _kernel(self) -> Any:
-        return (SparseProduct([self.centers]) if self.product is None else self.product).native(self.dtype)
-
-    @cached_property
-    def _narrow_kernel(self) -> Any:
-        """The first factor alone, for rows that are projected already."""
-        assert self.product is not None
-        return SparseProduct([self.product.factors[0]]).native(self.dtype)

@@ -87,7 +87,11 @@ def n_runs(n_init: int | str, init: Any) -> int:
 def _check(p: dict[str, Any]) -> None:
     for name in ("n_clusters", "max_iter", "sparsity_level"):
         check_whole(name, p[name], 1)
-    for name, least, most in (("n_init", 1, LARGEST_WHOLE), ("shortlist", 0, LARGEST_WHOLE), ("n_factors", 1, MOST_FACTORS)):
+    for name, least, most in (
+        ("n_init", 1, LARGEST_WHOLE),
+        ("shortlist", 0, LARGEST_WHOLE),
+        ("n_factors", 1, MOST_FACTORS),
+    ):
         if not _is_auto(p[name]):
             check_whole(name, p[name], least, " or 'auto'", most=most)
     check_flag("sample_start", p["sample_start"])

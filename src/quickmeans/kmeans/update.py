@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans import kernels
@@ -132,14 +131,6 @@ class ClusterSums:
         labels: NDArray[np.int32],
         factors: NDArray[np.float64] | None,
     ) -> None:
-        order, starts = by_label(labels, len(self.weights))
+        order, starts = kernels.group_by_label(labels, len(self.weights))
         ordered = None if factors is None else factors[order]
         kernels.add_members(rows, members[order], starts, ordered, self.raw, self.n_threads, instruction_set())
-
-
-def by_label(labels: NDArray[np.int32], n_labels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions in order of their labels, and where each label's positions begin: a stable counting sort."""
-    n = len(labels)
-    ones = np.ones(n, np.bool_)
-    table = sp.csr_array((ones, labels, np.arange(n + 1)), shape=(n, n_labels)).tocsc()
-    return table.indices.astype(np.int64), table.indptr.astype(np.int64)
