@@ -22,7 +22,7 @@ from quickmeans.kmeans.lloyd import Clustering
 from quickmeans.kmeans.minibatch import MiniBatch
 from quickmeans.kmeans.partial import first_batch, first_centers, follow_rows
 from quickmeans.kmeans.rows import Points, Rows, Start, each_block, refuse_not_finite
-from quickmeans.kmeans.run import run_once
+from quickmeans.kmeans.run import best_of, run_once
 from quickmeans.kmeans.settings import Settings
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
 from quickmeans.rollback import unchanged_on_error
@@ -212,43 +212,24 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         points = rows.points(settings, seeds)
         if len(points) < settings.n_clusters:
             raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters}.")
-        self._warn_of_compression(settings, points.n_columns)
+        rate = settings.compression
+        if rate is not None and points.n_columns / rate < 1 + 1 / settings.n_clusters:
+            message = (
+                f"compression={rate:g} would leave less than one number per centroid of {points.n_columns} features"
+            )
+            warnings.warn(f"{message}; centroids are kept dense.", stacklevel=4)
         root = begin_callbacks(self, len(seeds))
-        best, interrupted = self._best_run(settings, points, seeds, root)
+
+        def run(seed: int) -> Clustering:
+            checkpoint = None if self.checkpoint is None else Checkpoint(self, points, seed)
+            with Watch(self, root) as watch:
+                return run_once(settings, points, seed, watch, checkpoint)
+
+        best, interrupted = best_of(run, seeds)
         self._keep(settings, points, best)
         if root is not None and not interrupted:
             root.call_on_fit_task_end(estimator=self)
         return interrupted
-
-    def _warn_of_compression(self, settings: Settings, n_columns: int) -> None:
-        rate = settings.compression
-        if rate is not None and n_columns / rate < 1 + 1 / settings.n_clusters:
-            warnings.warn(
-                f"compression={rate:g} would leave less than one number per centroid of {n_columns} features; "
-                "centroids are kept dense.",
-                stacklevel=5,
-            )
-
-    def _best_run(
-        self, settings: Settings, points: Points, seeds: NDArray[np.int64], root: Any
-    ) -> tuple[Clustering, bool]:
-        """The best of the runs, and whether Ctrl-C ended them; if no run has a result, Ctrl-C is passed on."""
-        best: Clustering | None = None
-        for seed in seeds:
-            checkpoint = None if self.checkpoint is None else Checkpoint(self, points, int(seed))
-            try:
-                with Watch(self, root) as watch:
-                    run = run_once(settings, points, int(seed), watch, checkpoint)
-            except KeyboardInterrupt:
-                if best is None:
-                    raise
-                return best, True
-            if best is None or run.objective < (1 - 1e-9) * best.objective:  # rounding does not count
-                best = run
-            if run.iterate.interrupted:
-                return best, True
-        assert best is not None
-        return best, False
 
     def _keep(self, settings: Settings, points: Points, run: Clustering) -> None:
         """Set the fitted attributes."""
@@ -264,20 +245,12 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self._n_features_out = settings.n_clusters
         self.__dict__.pop("_batch", None)
         if run.n_filled < settings.n_clusters:
-            self._warn_of_empty_clusters(run.n_filled, coarse=settings.learns_product and points.scatter > 0)
+            coarse = settings.learns_product and points.scatter > 0
+            _warn_of_empty_clusters(run.n_filled, settings.n_clusters, coarse=coarse)
 
     def _keep_assigner(self, assigner: Assigner) -> None:
         self.assigner_ = assigner
         self.mean_, self.product_, self.margin_ = assigner.geometry.mean, assigner.product, assigner.margin
-
-    def _warn_of_empty_clusters(self, n_filled: int, *, coarse: bool) -> None:
-        reason = (
-            "the product is too coarse for more; a lower compression helps"
-            if coarse
-            else "X has no more rows that differ, or they have no weight"
-        )
-        message = f"Only {n_filled} of the {self.n_clusters} clusters have rows: {reason}."
-        warnings.warn(message, ConvergenceWarning, stacklevel=6)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Move the centroids by the rows of X (mini-batch k-means), from where they are or, at first, from a start.
@@ -318,10 +291,6 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             last = None if self.assigner_.centers_are_means else self.assigner_
             self._centers_dtype = self.cluster_centers_.dtype
         else:
-            if len(points) < settings.n_clusters:
-                raise ValueError(
-                    f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters} in the first batch."
-                )
             start, last = first_centers(settings, points, self._seed()), None
             self.n_iter_, self._n_features_out, self._centers_dtype = 0, settings.n_clusters, points.result_dtype
         return first_batch(settings, points, start, last, self._seed())
@@ -444,3 +413,11 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _warn_of_empty_clusters(n_filled: int, n_clusters: int, *, coarse: bool) -> None:
+    reason = "X has no more rows that differ, or they have no weight"
+    if coarse:
+        reason = "the product is too coarse for more; a lower compression helps"
+    message = f"Only {n_filled} of the {n_clusters} clusters have rows: {reason}."
+    warnings.warn(message, ConvergenceWarning, stacklevel=6)

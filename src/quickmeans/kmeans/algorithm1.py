@@ -32,25 +32,24 @@ def quick_means(
     """
     if iterate.latest is None:  # line 1: the first factors, of the means around the given centroids
         X.assign(iterate.assigner)
-        V = factorize(X, iterate.centers, learn, None, iterate)
-        iterate.latest = iterate.assigner = V
-        iterate.centers = V.centers
+        iterate.latest = iterate.assigner = update(X, iterate.centers, learn, None, iterate)
+        iterate.centers = iterate.latest.centers
     with stopping_at_interrupt(iterate):
         while iterate.n_iter < max_iter and not iterate.converged:  # line 2
             V = iterate.latest
             X.assign(V)  # line 3: t = argmin sum_n |x_n - v_{t_n}|^2, through the fast operator
             assigned = X.sums.objective(V.centers)
             moves = X.refill()
-            V_new = factorize(X, V.centers, learn, V.product, iterate)  # lines 4 to 8
+            V_new = update(X, V.centers, learn, V.product, iterate)  # lines 4 to 8
             if moves and X.sums.objective(V_new.centers) > assigned:
                 X.undo(moves)
-                V_new = factorize(X, V.centers, learn, V.product, iterate)
+                V_new = update(X, V.centers, learn, V.product, iterate)
             advance(iterate, V, V_new, assigned, X.sums.objective(V_new.centers), tol)
             if observe is not None and observe(iterate.n_iter, iterate.history[-1]):
                 break
 
 
-def factorize(
+def update(
     X: Pass, fallback: NDArray[np.float64], learn: Learn, init: SparseProduct | None, iterate: Iterate
 ) -> ProductRows:
     """Lines 4 to 8: the means of the clusters, and the sparse factors nearest to them."""

@@ -78,9 +78,21 @@ class Assignment:
 class Assigner(Protocol):
     """Finds the nearest centroids m + c_k of rows."""
 
-    geometry: Geometry
-    product: SparseProduct | None  # what screens the centroids, or what they are the rows of
-    margin: float
+    @property
+    def geometry(self) -> Geometry:
+        """How rows are compared with the centroids."""
+
+    @property
+    def product(self) -> SparseProduct | None:
+        """The product that screens the centroids, or that has them as its rows; None for dense centroids."""
+
+    @property
+    def margin(self) -> float:
+        """How wrong the scores of the product may be; see :mod:`quickmeans.kmeans.screen`."""
+
+    @property
+    def shortlist(self) -> int | None:
+        """How many candidates get an exact score; 0 if the centroids are rows of the product; None: by the margin."""
 
     @property
     def centers(self) -> NDArray[Any]:

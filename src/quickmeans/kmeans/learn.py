@@ -53,8 +53,8 @@ class ProductLearner:
     def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64]) -> ProductRows:
         """A product near these means, each of which has so much weight."""
         init = None if self.last is None else self.last.product
-        self.last = ProductRows(self.learn(centers, np.maximum(counts, 1.0), init), self.geometry)
-        return self.last
+        rows = self.last = ProductRows(self.learn(centers, np.maximum(counts, 1.0), init), self.geometry)
+        return rows
 
     def for_rows(self, points: Points) -> "ProductLearner":
         """A copy; the rows do not matter."""

@@ -32,7 +32,9 @@ _STALE = 0.1  # an assigner is kept while the rows since it was made have less t
 class AssignerMaker(Protocol):
     """Makes an assigner for centroids that move from batch to batch."""
 
-    rows_between: float  # rows per centroid between two assigners
+    @property
+    def rows_between(self) -> float:
+        """How many rows per centroid may pass between two assigners."""
 
     def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64]) -> Assigner:
         """An assigner for these means, each of which has so much weight."""

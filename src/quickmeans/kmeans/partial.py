@@ -27,6 +27,8 @@ class PartialFit(NamedTuple):
 @with_one_blas_thread
 def first_centers(settings: Settings, points: Points, seed: int) -> Start:
     """The start from the rows of the first call."""
+    if len(points) < settings.n_clusters:
+        raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters} in the first batch.")
     rng = np.random.default_rng(seed)
     return starting_centers(points, Context(settings, rng, seed, _no_assigner, _silent))
 
@@ -57,7 +59,7 @@ def follow_rows(batch: MiniBatch, points: Points, settings: Settings, n_calls: i
     labels, results = np.empty(len(points), np.int32), []
     for part in points.rows.batches(size, np.random.default_rng((n_calls, len(points)))):
         results.append(_step(batch, part, points))
-        labels[part.index] = results[-1].labels
+        labels[part.places] = results[-1].labels
     batch.refresh()
     objectives = np.array([result.objective for result in results])
     return PartialFit(batch, labels, objectives, sum(result.n_settled for result in results))
@@ -68,6 +70,6 @@ def _step(batch: MiniBatch, part: Batch, points: Points) -> BatchResult:
     try:
         return batch.step(part.rows, part.weights, points.n_threads)
     except NotComparableError as error:
-        numbers = np.arange(len(points))[part.index]
+        numbers = np.arange(len(points))[part.places]
         refuse_not_finite(lambda row: points.rows.locate(int(numbers[row])), 0, part.rows)
         raise NotComparableError(error.dtype, int(numbers[error.row])) from None

@@ -17,6 +17,7 @@ class ProductRows:
     centers_are_means = False
     gives_bounds = False
     margin = 0.0
+    shortlist = 0
     projected = None
 
     def __init__(self, product: SparseProduct, geometry: Geometry) -> None:

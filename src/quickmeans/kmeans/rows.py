@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,16 @@ from quickmeans.kmeans.moments import Moments, mean_and_variances
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.settings import Settings
 
+T = TypeVar("T")
 Weights = NDArray[np.float64] | None  # one per row; None stands for ones
 Index = NDArray[np.int64]
 BlockFunction = Callable[[int, NDArray[Any]], NDArray[Any]]  # of the first row's number and a block of rows
 
 
 class Batch(NamedTuple):
-    """Some rows of X, their numbers and their weights."""
+    """Some rows of X, their places in X and their weights."""
 
-    index: slice | Index
+    places: slice | Index
     rows: NDArray[Any]
     weights: Weights
 
@@ -215,7 +216,7 @@ def exact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype == np.float32 or dtype.itemsize <= 2 else np.float64)
 
 
-def each_block(rows: Rows, function: BlockFunction) -> Iterator[NDArray[Any]]:
+def each_block(rows: Rows, function: Callable[[int, NDArray[Any]], T]) -> Iterator[T]:
     """The results of the function for one block after the other; its errors name the first row that is not finite."""
     for place, block in rows.blocks():
         with naming_rows(rows, place, block):

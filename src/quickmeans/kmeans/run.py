@@ -1,5 +1,6 @@
 """One run of a fit: a start, and the iterations from there."""
 
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,8 @@ from quickmeans.kmeans.rows import Context, Points, Start
 from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.start import chooser, given_start
 from quickmeans.threads import with_one_blas_thread
+
+_ROUNDING = 1e-9  # objectives that differ by a smaller share are equal
 
 
 class Checkpoint(Protocol):
@@ -37,6 +40,24 @@ class Progress(Protocol):
 
     def __call__(self, iteration: int, objective: float) -> bool:
         """Show an iteration; True asks to stop."""
+
+
+def best_of(run: Callable[[int], Clustering], seeds: Iterable[int]) -> tuple[Clustering, bool]:
+    """The best of the runs with these seeds, and whether Ctrl-C ended them; without a result, Ctrl-C is passed on."""
+    best: Clustering | None = None
+    for seed in seeds:
+        try:
+            result = run(int(seed))
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            return best, True
+        if best is None or result.objective < (1 - _ROUNDING) * best.objective:
+            best = result
+        if result.iterate.interrupted:
+            return best, True
+    assert best is not None
+    return best, False
 
 
 @with_one_blas_thread
