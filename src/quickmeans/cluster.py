@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -18,16 +18,21 @@ from quickmeans.data.features import check_features
 from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.output import write_labels
 from quickmeans.data.stream import SourceStream
+from quickmeans.files import container
 from quickmeans.kmeans.distances import distances
 from quickmeans.kmeans.lloyd import Clustering
+from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.partial import partial_fit
-from quickmeans.kmeans.points import NO_DIRECTION, Points, refuse_bad_rows
+from quickmeans.kmeans.points import NO_DIRECTION, Frame, Points, refuse_bad_rows, rows_at_a_time
 from quickmeans.kmeans.rows import Stream
 from quickmeans.kmeans.run import run_once
 from quickmeans.kmeans.screen import Assignment, ProductRows, Screen, fill_norms
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
+from quickmeans.state import UNSIGNED, State, narrow, storable_parameters
 from quickmeans.threads import resolve_threads
 from quickmeans.transform.checks import readable
+
+_NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 
 class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -362,19 +367,38 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     def save(self, path: str | PathLike[str], *, labels: bool = False) -> None:
         """Write the fitted model to a file for :func:`quickmeans.load`.
 
-        It appears complete or not at all. Not stored are `n_threads`, `callback`, `checkpoint`, an array or a callable
-        as `init`, and a generator as `random_state`.
+        The file is complete or absent, whatever happens; a file of that name stays until then. Not stored are
+        `n_threads`, `callback`, `checkpoint`, an array or a callable as `init`, and a generator as `random_state`: a
+        loaded model has their defaults. With ``shortlist=0`` the centroids are computed from the product when the file
+        is loaded.
 
         Parameters
         ----------
         path : str or path
             Replaced if it is there.
-        labels : bool
+        labels : bool, default=False
             Whether to store `labels_` too.
         """
-        from quickmeans.files.models import save  # which imports this module
+        container.write(path, self.to_state(labels=labels))
 
-        save(self, path, labels=labels)
+    def to_state(self, *, labels: bool = False) -> State:
+        """What a file holds of the fitted model; `labels` as in :meth:`save`."""
+        check_is_fitted(self)
+        check_parameters(self)
+        if labels and not hasattr(self, "labels_"):
+            raise ValueError("The model was loaded without labels_, so there are none to store; use labels=False.")
+        return _state_of(self, labels)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The model that :meth:`to_state` made the state of; a ValueError says what is wrong with it."""
+        state.expect("QKMeans")
+        model = cls(**state.parameters(cls().get_params().keys() - _NOT_STORED, strings=("init",)))
+        check_parameters(model)
+        model.__dict__.update(_fitted_attributes(state))
+        if not hasattr(model, "_screen"):
+            model._make_screen()
+        return model
 
     def _rows_to_place(self, X: Any, finite: bool = False) -> Any:
         check_is_fitted(self)
@@ -438,3 +462,84 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+# ---- the fitted model as a state ----------------------------------------------------------------------------------
+
+
+def _state_of(model: QKMeans, labels: bool) -> State:
+    shortlist, centers = model._fitted_shortlist, model.cluster_centers_
+    facts = {
+        "parameters": storable_parameters(model.get_params(deep=False), _NOT_STORED),
+        "shortlist": shortlist if isinstance(shortlist, str) else int(shortlist),
+        "spherical": model._frame.spherical,
+        "working_dtype": model._frame.dtype.name,
+        "centers_dtype": centers.dtype.name,
+        "inertia": float(model.inertia_),
+        "margin": float(model.reach_),
+        "n_candidates": float(model.n_candidates_),
+        "n_iter": int(model.n_iter_),
+        "n_features_in": len(model.mean_),
+        "feature_names_in": [str(name) for name in getattr(model, "feature_names_in_", ())],
+    }
+    state = State("QKMeans", facts, {"mean": model.mean_, "objective_history": model.objective_history_})
+    state.add_product(model.product_)
+    if labels:
+        state.tensors["labels"] = narrow(model.labels_, len(centers) - 1)
+    if model.product_ is None or shortlist != 0 or not state.affords(model.product_):
+        state.tensors["centers"] = centers
+    return state
+
+
+@np.errstate(all="ignore")  # numbers that overflow are refused
+def _fitted_attributes(state: State) -> dict[str, Any]:
+    """The fitted attributes by name, with `_screen` if the centroids are rows of the product."""
+    mean = state.tensor("mean", 1, ("float64",))
+    D = state.number("n_features_in", int, 1)
+    if len(mean) != D:
+        raise ValueError(f"n_features_in must be the length of the mean, {len(mean)}, got {D}.")
+    frame, shortlist = Frame(mean, state.dtype("working_dtype"), state.flag("spherical")), state.facts.get("shortlist")
+    if shortlist != "auto":
+        shortlist = state.number("shortlist", int, 1 if frame.spherical else 0)
+    product = state.product(D, frame.dtype)
+    fitted: dict[str, Any] = {"mean_": mean, "product_": product, "_frame": frame, "_fitted_shortlist": shortlist}
+    if product is not None and shortlist == 0:
+        fitted["_screen"] = ProductRows(product, frame)
+    centers = _centers(state, fitted.get("_screen"), frame)
+    if product is not None and product.shape != centers.shape:
+        raise ValueError(f"its product must have shape {centers.shape}, got {product.shape}.")
+    refuse_overflow(frame, centers, product if "centers" in state.tensors else None)
+    fitted |= state.feature_names(D) | {
+        "cluster_centers_": centers,
+        "_n_features_out": len(centers),
+        "n_features_in_": D,
+    }
+    if "labels" in state.tensors:
+        labels = state.tensor("labels", 1, UNSIGNED)
+        if (labels >= len(centers)).any():
+            raise ValueError(f"labels must be below {len(centers)}.")
+        fitted["labels_"] = labels.astype(np.int32)
+    fitted |= {
+        "objective_history_": state.tensor("objective_history", 1, ("float64",)),
+        "inertia_": state.number("inertia", float, 0.0),
+        "reach_": state.number("margin" if "margin" in state.facts else "reach", float, 0.0, 1.0),
+        "n_candidates_": state.number("n_candidates", float, 0.0),
+        "n_iter_": state.number("n_iter", int, 0),
+    }
+    state.finish()
+    return fitted
+
+
+def _centers(state: State, rows: ProductRows | None, frame: Frame) -> NDArray[Any]:
+    """The centroids that are stored, or else the rows of the product plus the mean."""
+    dtype = state.dtype("centers_dtype")
+    if "centers" in state.tensors or rows is None:
+        centers = state.tensor("centers", 2, (dtype.name,))
+        if 0 in centers.shape or centers.shape[1] != len(frame.mean):
+            raise ValueError(f"centers must have at least one row, and one column per feature, got {centers.shape}.")
+        return centers
+    centers = np.empty(rows.product.shape, dtype)
+    step = rows_at_a_time(centers.shape[1])
+    for begin in range(0, len(centers), step):
+        centers[begin : begin + step] = rows.centers[begin : begin + step] + frame.mean
+    return centers

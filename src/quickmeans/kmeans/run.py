@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from quickmeans.files.checkpoints import Checkpoint
+from quickmeans.files.identity import identity_of_data
 from quickmeans.kmeans.algorithm1 import Factor, quick_means
 from quickmeans.kmeans.calibration import Screener
 from quickmeans.kmeans.follower import ProductFollower
@@ -27,7 +28,7 @@ _SAMPLE_ITERATIONS = 5  # on the sample that the start is taken from
 @with_one_blas_thread
 def run_once(model: Any, points: Points, seed: int, watch: Any) -> Clustering:
     """The clustering of the points that follows from the parameters of the model and a seed."""
-    checkpoint = None if model.checkpoint is None else Checkpoint(model, points, seed)
+    checkpoint = None if model.checkpoint is None else _checkpoint(model, points, seed)
     seed = seed if checkpoint is None else checkpoint.seed
     start_rng, screen_rng = np.random.default_rng(seed).spawn(2)
     screener = screener_of(model, points, screen_rng)
@@ -50,6 +51,12 @@ def run_once(model: Any, points: Points, seed: int, watch: Any) -> Clustering:
     if model.shortlist != 0:
         return lloyd(passes, run, screener, **how)
     return quick_means(passes, run, _factor_of(model, points.frame), **how)
+
+
+def _checkpoint(model: Any, points: Points, seed: int) -> Checkpoint:
+    shape, frame = (len(points), points.X.shape[1]), points.frame
+    data = identity_of_data(shape, points.X.dtype, points.total, frame.mean, points.variances)
+    return Checkpoint(model.checkpoint, data=data, parameters=model.get_params(deep=False), frame=frame, seed=seed)
 
 
 def _factor_of(model: Any, frame: Frame) -> Factor:
