@@ -14,20 +14,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.checks import check_sample_weight
 from quickmeans.data.output import write_labels
+from quickmeans.files import container
 from quickmeans.files.checkpoints import Checkpoint
 from quickmeans.kmeans.assignment import Assigner
-from quickmeans.kmeans.distances import distances
-from quickmeans.kmeans.fitted import labels_function, squared_distances
+from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.lloyd import Clustering
-from quickmeans.kmeans.minibatch import MiniBatch
-from quickmeans.kmeans.partial import first_batch, first_centers, follow_rows
-from quickmeans.kmeans.rows import Points, Rows, Start, each_block, refuse_not_finite
+from quickmeans.kmeans.partial import first_batch, follow_rows
+from quickmeans.kmeans.rows import Rows, each_block
 from quickmeans.kmeans.run import best_of, run_once
 from quickmeans.kmeans.settings import Settings
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
 from quickmeans.rollback import unchanged_on_error
+from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
 from quickmeans.validation import check_rows
+
+_NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 
 class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -221,32 +223,40 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         root = begin_callbacks(self, len(seeds))
 
         def run(seed: int) -> Clustering:
-            checkpoint = None if self.checkpoint is None else Checkpoint(self, points, seed)
+            parameters = self.get_params(deep=False)
+            checkpoint = Checkpoint(self.checkpoint, points, parameters, seed) if self.checkpoint is not None else None
             with Watch(self, root) as watch:
                 return run_once(settings, points, seed, watch, checkpoint)
 
         best, interrupted = best_of(run, seeds)
-        self._keep(settings, points, best)
+        self._keep(best.fitted(points))
+        self.weight_in_clusters_ = best.counts
+        if best.n_filled < settings.n_clusters:
+            coarse = settings.learns_product and points.scatter > 0
+            _warn_of_empty_clusters(best.n_filled, settings.n_clusters, coarse=coarse)
         if root is not None and not interrupted:
             root.call_on_fit_task_end(estimator=self)
         return interrupted
 
-    def _keep(self, settings: Settings, points: Points, run: Clustering) -> None:
+    def _keep(self, fitted: FittedClusters) -> None:
         """Set the fitted attributes."""
-        iterate, mean = run.iterate, points.geometry.mean
-        self._keep_assigner(iterate.assigner)
-        self.cluster_centers_ = (iterate.centers + mean).astype(points.result_dtype)
-        self.labels_ = run.labels
-        self.inertia_ = run.objective
-        self.objective_history_ = np.array(iterate.history)
-        self.weight_in_clusters_ = run.counts
-        self.n_candidates_ = run.n_candidates
-        self.n_iter_ = iterate.n_iter
-        self._n_features_out = settings.n_clusters
+        self._keep_assigner(fitted.assigner)
+        self.cluster_centers_ = fitted.cluster_centers
+        if fitted.labels is not None:
+            self.labels_ = fitted.labels
+        self.inertia_ = fitted.inertia
+        self.objective_history_ = fitted.history
+        self.n_candidates_ = fitted.n_candidates
+        self.n_iter_ = fitted.n_iter
+        self._n_features_out = len(fitted.cluster_centers)
         self.__dict__.pop("_batch", None)
-        if run.n_filled < settings.n_clusters:
-            coarse = settings.learns_product and points.scatter > 0
-            _warn_of_empty_clusters(run.n_filled, settings.n_clusters, coarse=coarse)
+
+    @property
+    def _fitted(self) -> FittedClusters:
+        """The fitted attributes as one object."""
+        labels = getattr(self, "labels_", None)
+        results = self.objective_history_, self.inertia_, self.n_candidates_, self.n_iter_
+        return FittedClusters(self.assigner_, self.cluster_centers_, labels, *results)
 
     def _keep_assigner(self, assigner: Assigner) -> None:
         self.assigner_ = assigner
@@ -269,31 +279,16 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         if begun and not hasattr(self, "weight_in_clusters_"):
             raise ValueError("A loaded model does not know how many rows its centroids stand for; fit it first.")
         points = check_rows(self, X, sample_weight, reset=not begun).points(settings, ())
-        batch = getattr(self, "_batch", None) or self._first_batch(settings, points, begun)
-        result = follow_rows(batch, points, settings, self.n_iter_)
-        self._batch = batch = result.batch
-        self._keep_assigner(batch.assigner)
-        centers = batch.centers if batch.assigner.centers_are_means else batch.assigner.centers
-        self.cluster_centers_ = (centers + self.mean_).astype(self._centers_dtype)
-        self.labels_ = result.labels
-        self.objective_history_ = result.objectives
-        self.inertia_ = float(result.objectives.sum())
-        self.weight_in_clusters_ = batch.counts
-        self.n_candidates_ = result.n_settled / len(points)
-        self.n_iter_ += 1
-
-    def _first_batch(self, settings: Settings, points: Points, begun: bool) -> MiniBatch:
-        """The state before the first call: from a start, or from the fitted centroids."""
-        if begun:
-            points.geometry = self.assigner_.geometry  # the mean of the first rows stays
-            centers = self.cluster_centers_.astype(np.float64) - self.mean_
-            start = Start(centers, self.weight_in_clusters_)
-            last = None if self.assigner_.centers_are_means else self.assigner_
-            self._centers_dtype = self.cluster_centers_.dtype
-        else:
-            start, last = first_centers(settings, points, self._seed()), None
-            self.n_iter_, self._n_features_out, self._centers_dtype = 0, settings.n_clusters, points.result_dtype
-        return first_batch(settings, points, start, last, self._seed())
+        batch = getattr(self, "_batch", None)
+        if batch is None:
+            seeds = self._seed(), self._seed()
+            fitted, counts = (self._fitted, self.weight_in_clusters_) if begun else (None, None)
+            batch = first_batch(settings, points, fitted, counts, seeds)
+        n_calls = self.n_iter_ if begun else 0
+        result = follow_rows(batch, points, settings, n_calls)
+        dtype = self.cluster_centers_.dtype if begun else points.result_dtype
+        self._keep(result.fitted(dtype, n_calls + 1))
+        self._batch, self.weight_in_clusters_ = result.batch, result.batch.counts
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31))
@@ -319,14 +314,10 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             With `output`, only how many there are.
         """
         rows = self._check_new_rows(X)
-        label = self._labels_function(exact=exact)
+        label = self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact)
         if output is not None:
             return write_labels(output, each_block(rows, label))
         return rows.map(label, np.int32)
-
-    def _labels_function(self, *, exact: bool) -> Callable[[int, NDArray[Any]], NDArray[np.int32]]:
-        assigner = self.assigner_.certain if exact else self.assigner_
-        return labels_function(assigner, resolve_threads(self.n_threads))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
@@ -337,26 +328,14 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
         `X` and `exact` are as in :meth:`predict`. Nothing is kept, so X may be larger than memory.
         """
-        rows, label = self._check_new_rows(X), self._labels_function(exact=exact)
-
-        def assigned(first: int, block: NDArray[Any]) -> Any:
-            labels = label(first, block)
-            return block, labels, squared_distances(self.assigner_, block, labels, self.cluster_centers_)
-
-        yield from each_block(rows, assigned)
+        rows = self._check_new_rows(X)
+        yield from each_block(rows, self._fitted.assign_function(resolve_threads(self.n_threads), exact=exact))
 
     def transform(self, X: Any) -> Any:
         """Distances of every row to every centroid; of a Dask array, as one."""
         rows = self._check_new_rows(X)
-        geometry = self.assigner_.geometry
-        centers = self.cluster_centers_.astype(np.float64) - self.mean_
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
-
-        def of_block(first: int, block: NDArray[Any]) -> NDArray[Any]:
-            refuse_not_finite(rows.locate, first, block)
-            return distances(block, centers, geometry, dtype)
-
-        return rows.map(of_block, dtype, len(centers))
+        return rows.map(self._fitted.distances_function(dtype), dtype, len(self.cluster_centers_))
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the objective on X, its rows weighted by `sample_weight`; y is ignored."""
@@ -372,8 +351,10 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     def save(self, path: str | PathLike[str], *, labels: bool = False) -> None:
         """Write the fitted model to a file for :func:`quickmeans.load`.
 
-        It appears complete or not at all. Not stored are `n_threads`, `callback`, `checkpoint`, an array or a callable
-        as `init`, and a generator as `random_state`.
+        The file is complete or absent, whatever happens; a file of that name stays until then. Not stored are
+        `n_threads`, `callback`, `checkpoint`, an array or a callable as `init` or `solver`, and a generator as
+        `random_state`: a loaded model has their defaults. With ``shortlist=0`` the centroids are computed from the
+        product when the file is loaded.
 
         Parameters
         ----------
@@ -382,9 +363,30 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         labels : bool, default=False
             Whether to store `labels_` too.
         """
-        from quickmeans.files.models import save  # which imports this module
+        container.write(path, self.to_state(labels=labels))
 
-        save(self, path, labels=labels)
+    def to_state(self, *, labels: bool = False) -> State:
+        """What a file holds of the fitted model; `labels` as in :meth:`save`."""
+        check_is_fitted(self)
+        self._settings()
+        if labels and not hasattr(self, "labels_"):
+            raise ValueError("The model was loaded without labels_, so there are none to store; use labels=False.")
+        state = self._fitted.to_state(labels=labels)
+        state.facts["parameters"] = storable_parameters(self.get_params(deep=False), _NOT_STORED)
+        state.facts["feature_names_in"] = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The model that :meth:`to_state` made the state of; a ValueError says what is wrong with it."""
+        state.expect("QKMeans")
+        model = cls(**state.parameters(cls().get_params().keys() - _NOT_STORED, strings=("init", "solver")))
+        model._settings()
+        fitted = FittedClusters.from_state(state)
+        model.n_features_in_ = len(fitted.assigner.geometry.mean)
+        model.__dict__.update(state.feature_names(model.n_features_in_))
+        model._keep(fitted)
+        return model
 
     @property
     def centers_are_product_rows_(self) -> bool:

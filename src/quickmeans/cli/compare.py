@@ -95,10 +95,10 @@ def _measured(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, thre
 
 
 def _draw(results: "list[Result]", output: Path, title: str) -> None:
+    from quickmeans.atomic import replacing
     from quickmeans.comparison.plot import plot
-    from quickmeans.data.output import complete
 
-    with complete(output) as temporary:
+    with replacing(output) as temporary:
         plot(results, temporary, title)
 
 

@@ -108,8 +108,8 @@ def query(
     """Find for every row of DATA its nearest rows in INDEX. Without -o the first few are shown; --json shows all."""
     import numpy as np
 
+    from quickmeans.atomic import replacing
     from quickmeans.cli.progress import RowMeter
-    from quickmeans.data.output import complete
     from quickmeans.data.watched import WatchedRows
 
     model = load_model(index, "QKNeighbors")
@@ -120,7 +120,7 @@ def query(
     elapsed = time.perf_counter() - start
     distances, ids = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     if output is not None:
-        with complete(output) as temporary, open(temporary, "xb") as file:  # to a path .npz would be added
+        with replacing(output) as temporary, open(temporary, "xb") as file:  # to a path .npz would be added
             np.savez(file, ids=ids, distances=distances)
     _tell(distances, ids, elapsed, output, as_json=as_json)
 

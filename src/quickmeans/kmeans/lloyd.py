@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.rows import Points
 
@@ -54,6 +55,15 @@ class Clustering:
     n_candidates: float
     counts: NDArray[np.float64]
     n_filled: int  # clusters that have rows
+
+    def fitted(self, points: Points) -> FittedClusters:
+        """The clusters as they are returned."""
+        iterate = self.iterate
+        centers = (iterate.centers + points.geometry.mean).astype(points.result_dtype)
+        history = np.array(iterate.history)
+        return FittedClusters(
+            iterate.assigner, centers, self.labels, history, self.objective, self.n_candidates, iterate.n_iter
+        )
 
 
 def lloyd(

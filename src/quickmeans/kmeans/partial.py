@@ -1,12 +1,13 @@
 """Mini-batches that come one call after the other."""
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.kmeans.assignment import Assigner, NotComparableError
+from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.minibatch import BatchResult, MiniBatch
 from quickmeans.kmeans.rows import Batch, Context, Points, Start, refuse_not_finite
 from quickmeans.kmeans.run import assigner_maker, starting_centers
@@ -23,9 +24,39 @@ class PartialFit(NamedTuple):
     objectives: NDArray[np.float64]
     n_settled: int
 
+    def fitted(self, dtype: np.dtype[Any], n_calls: int) -> FittedClusters:
+        """The clusters after this call; `dtype` is that of the returned centroids."""
+        assigner = self.batch.assigner
+        centers = self.batch.centers if assigner.centers_are_means else assigner.centers
+        cluster_centers = (centers + assigner.geometry.mean).astype(dtype)
+        inertia, n_candidates = float(self.objectives.sum()), self.n_settled / len(self.labels)
+        return FittedClusters(assigner, cluster_centers, self.labels, self.objectives, inertia, n_candidates, n_calls)
+
 
 @with_one_blas_thread
-def first_centers(settings: Settings, points: Points, seed: int) -> Start:
+def first_batch(
+    settings: Settings,
+    points: Points,
+    fitted: FittedClusters | None,
+    counts: NDArray[np.float64] | None,
+    seeds: tuple[int, int],
+) -> MiniBatch:
+    """The state before the first call: from fitted clusters that have got so much weight, or from a start."""
+    alone = replace(settings, stateless=True)  # the chooser must not keep the rows alive
+    last: Assigner | None = None
+    if fitted is None:
+        start = _start(alone, points, seeds[0])
+    else:
+        points.geometry = fitted.assigner.geometry  # the mean of the first rows stays
+        start = Start(fitted.centers, counts)
+        last = None if fitted.assigner.centers_are_means else fitted.assigner
+    choose = chooser(alone, points, np.random.default_rng(seeds[1]))
+    make = assigner_maker(alone, points.geometry, last, choose)
+    weights = np.zeros(settings.n_clusters) if start.counts is None else start.counts
+    return MiniBatch(points.geometry, start.centers, weights, make)
+
+
+def _start(settings: Settings, points: Points, seed: int) -> Start:
     """The start from the rows of the first call."""
     if len(points) < settings.n_clusters:
         raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters} in the first batch.")
@@ -39,16 +70,6 @@ def _no_assigner(centers: NDArray[np.float64]) -> Assigner:
 
 def _silent(text: str) -> None:
     pass
-
-
-@with_one_blas_thread
-def first_batch(settings: Settings, points: Points, start: Start, last: Assigner | None, seed: int) -> MiniBatch:
-    """The state before the first call that follows these centroids; `last` is the product that they are rows of."""
-    alone = replace(settings, stateless=True)  # the chooser must not keep the rows alive
-    choose = chooser(alone, points, np.random.default_rng(seed))
-    make = assigner_maker(alone, points.geometry, last, choose)
-    counts = np.zeros(settings.n_clusters) if start.counts is None else start.counts
-    return MiniBatch(points.geometry, start.centers, counts, make)
 
 
 @with_one_blas_thread
