@@ -99,11 +99,11 @@ def _start(init: str) -> Any:
 def _fit(model: Any, rows: "RowSource") -> None:
     from quickmeans.checks import n_runs
     from quickmeans.cli.progress import FitMeter
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.features import check_features
-    from quickmeans.data.watched import WatchedRows
 
     with FitMeter(rows.n_rows, model.max_iter, n_runs(model)) as meter:
-        watched = WatchedRows(rows, meter.rows)
+        watched = CountedRows(rows, meter.rows)
         X = in_memory(watched)
         meter.begin(rows.n_rows if X is None else len(X))
         model.callback = meter.iteration

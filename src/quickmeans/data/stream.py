@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.data.prefetch import ahead
+from quickmeans.data.prefetch import prefetch
 from quickmeans.data.source import RowSource
 from quickmeans.kmeans.rows import Stream
 
@@ -34,7 +34,7 @@ class SourceStream(Stream):
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         begin = 0
-        for i, chunk in enumerate(ahead(self.source.chunks)):
+        for i, chunk in enumerate(prefetch(self.source.chunks)):
             self._check_chunk(i, chunk)
             if len(chunk):
                 yield slice(begin, begin + len(chunk)), chunk
