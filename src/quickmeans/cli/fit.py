@@ -122,12 +122,12 @@ def _start(init: str) -> Any:
 
 def _fit(model: Any, rows: "RowSource") -> None:
     from quickmeans.cli.progress import FitMeter
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.features import check_features
-    from quickmeans.data.watched import WatchedRows
-    from quickmeans.kmeans.parameters import n_runs
+    from quickmeans.kmeans.settings import n_runs
 
-    with FitMeter(rows.n_rows, model.max_iter, n_runs(model)) as meter:
-        watched = WatchedRows(rows, meter.rows)
+    with FitMeter(rows.n_rows, model.max_iter, n_runs(model.n_init, model.init)) as meter:
+        watched = CountedRows(rows, meter.rows)
         X = in_memory(watched)
         meter.begin(rows.n_rows if X is None else len(X))
         model.callback = meter.iteration

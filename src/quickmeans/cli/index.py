@@ -110,13 +110,13 @@ def query(
 
     from quickmeans.atomic import replacing
     from quickmeans.cli.progress import RowMeter
-    from quickmeans.data.watched import WatchedRows
+    from quickmeans.data.counted import CountedRows
 
     model = load_model(index, "QKNeighbors")
     model.n_threads = threads
     start = time.perf_counter()
     with RowMeter("query", rows.n_rows) as meter:
-        parts = list(_found(model, WatchedRows(rows, meter), neighbours, nprobe))
+        parts = list(_found(model, CountedRows(rows, meter), neighbours, nprobe))
     elapsed = time.perf_counter() - start
     distances, ids = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     if output is not None:

@@ -79,14 +79,14 @@ def transform(model: str, rows: "RowSource", threads: int | None, output: Path, 
     """Write the features of every row of DATA, some rows at a time."""
     from quickmeans.cli.progress import RowMeter
     from quickmeans.cli.terminal import count, print_facts, print_json, seconds
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.output import write_rows
-    from quickmeans.data.watched import WatchedRows
 
     fitted = load_model(model, "QKNystroem")
     fitted.n_threads = threads
     start = time.perf_counter()
     with RowMeter("transform", rows.n_rows) as meter:
-        n, k = write_rows(output, _features(fitted, WatchedRows(rows, meter)))
+        n, k = write_rows(output, _features(fitted, CountedRows(rows, meter)))
     elapsed = time.perf_counter() - start
     if as_json:
         print_json({"rows": n, "features": k, "seconds": elapsed, "output": str(output)})

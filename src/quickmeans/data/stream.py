@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.data.memory_rows import ArrayRows
-from quickmeans.data.prefetch import ahead
+from quickmeans.data.prefetch import prefetch
 from quickmeans.data.source import RowSource
 from quickmeans.kmeans.chunk_pass import ChunkPass
 from quickmeans.kmeans.passes import Pass
@@ -56,7 +56,7 @@ class StreamRows(Rows):
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         begin = 0
-        for i, chunk in enumerate(ahead(self.source.chunks)):
+        for i, chunk in enumerate(prefetch(self.source.chunks)):
             self._check_chunk(i, chunk)
             if len(chunk):
                 yield slice(begin, begin + len(chunk)), chunk
