@@ -1,6 +1,6 @@
 """Checks of parameters: whole numbers, real numbers, flags and sample weights."""
 
-import sys
+import math
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -32,8 +32,12 @@ def check_number(name: str, value: Any, least: float, more: str = "", *, above: 
 
     With `above` it must be larger than `least`. `more` names what else the parameter may be.
     """
-    if is_number(value) and (value > least if above else value >= least) and value <= sys.float_info.max:
-        return float(value)
+    try:
+        number = float(value) if is_number(value) else math.nan
+    except OverflowError:  # a whole number beyond float64
+        number = math.inf
+    if least <= number < math.inf and not (above and number == least):
+        return number
     limit = f"above {least:g}" if above else f"not below {least:g}"
     raise ValueError(f"{name} must be a finite number {limit}{more}, got {value!r}.")
 

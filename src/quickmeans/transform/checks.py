@@ -88,10 +88,10 @@ def check_mean(mean: Any, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def readable(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows, or a copy if the native code cannot read them: byte order, long double, odd strides."""
+    """Return the rows, or a copy if the native code cannot read them: byte order, long double, alignment, strides."""
     if not rows.dtype.isnative or rows.dtype.itemsize > 8:
         return rows.astype(rows.dtype.newbyteorder("=") if rows.dtype.itemsize <= 8 else np.float64)
-    if any(stride % rows.itemsize for stride in rows.strides):
+    if not rows.flags.aligned or any(stride % rows.itemsize for stride in rows.strides):
         return rows.copy()
     return rows
 

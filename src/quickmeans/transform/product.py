@@ -68,8 +68,8 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     NaN and infinities in the operand of ``@`` spread to the results that depend on them, as in a dense product.
     :meth:`nearest_row` and :meth:`nearest_rows` refuse them, and also numbers so large that a product might overflow.
 
-    X is copied only if the native code cannot read it: foreign byte order, long double, or strides that are not a
-    multiple of the item size. pandas does not support ``frame @ V.T``; write ``V.apply(frame)``.
+    X is copied only if the native code cannot read it: foreign byte order, long double, unaligned addresses or strides
+    that are not a multiple of the item size. pandas does not support ``frame @ V.T``; write ``V.apply(frame)``.
 
     The product of two products, ``V @ W``, is a SparseProduct. Each row of a result depends on its own row of X
     alone, and is the same to the bit for any number of threads.
@@ -155,7 +155,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         return self._transposed._matvec(operand) if operand.ndim == 1 else self._transposed.apply(operand.T)
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
-        if x.dtype != self.dtype or x.strides[-1] % x.itemsize:
+        if x.dtype != self.dtype or not x.flags.aligned or x.strides[-1] % x.itemsize:
             return self.apply(x.reshape(1, -1)).reshape(-1)
         out = np.empty(self.shape[0], self.dtype)
         self._own_native.apply_one(x.reshape(-1), out)

@@ -39,7 +39,7 @@ class Projection(Protocol):
 def largest(M: Matrix, per_row: int, per_column: int) -> Mask:
     """Mark the entries of largest absolute value: `per_row` of every row and `per_column` of every column."""
     kept = np.empty(M.shape, bool)
-    kernels.mark_largest(np.ascontiguousarray(M), per_row, per_column, kept)
+    kernels.mark_largest(np.ascontiguousarray(M, np.float64), per_row, per_column, kept)
     return kept
 
 
@@ -49,71 +49,59 @@ def _per_row_and_column(k: int, scaled: bool, shape: tuple[int, ...]) -> tuple[i
     return min(max(k, k * m // n if scaled else 0), m), min(max(k, k * n // m if scaled else 0), n)
 
 
+class _OfSupports:
+    """A set that restricts supports only."""
+
+    @property
+    def is_of_supports(self) -> bool:
+        return True
+
+
 @dataclass(frozen=True)
-class TopPerRow:
-    """At most k non-zeros in every row."""
+class _Counted(_OfSupports):
+    """A set of matrices with a limited number of non-zeros."""
 
     k: int
 
     def __post_init__(self) -> None:
-        check_whole("k", self.k, 1)
+        object.__setattr__(self, "k", check_whole("k", self.k, 1))
+
+
+class TopPerRow(_Counted):
+    """At most k non-zeros in every row."""
 
     @property
     def name(self) -> str:
         return f"{self.k} per row"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
         return np.where(largest(M, min(self.k, M.shape[1]), 0), M, 0)
 
 
-@dataclass(frozen=True)
-class TopPerColumn:
+class TopPerColumn(_Counted):
     """At most k non-zeros in every column."""
-
-    k: int
-
-    def __post_init__(self) -> None:
-        check_whole("k", self.k, 1)
 
     @property
     def name(self) -> str:
         return f"{self.k} per column"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
         return np.where(largest(M, 0, min(self.k, M.shape[0])), M, 0)
 
 
-@dataclass(frozen=True)
-class TopInAll:
+class TopInAll(_Counted):
     """At most k non-zeros."""
-
-    k: int
-
-    def __post_init__(self) -> None:
-        check_whole("k", self.k, 1)
 
     @property
     def name(self) -> str:
         return f"{self.k} in all"
-
-    @property
-    def is_of_supports(self) -> bool:
-        return True
 
     def project(self, M: Matrix) -> Matrix:
         return np.where(largest(M.reshape(1, -1), min(self.k, M.size), 0).reshape(M.shape), M, 0)
 
 
 @dataclass(frozen=True)
-class TopPerRowAndColumn:
+class TopPerRowAndColumn(_Counted):
     """The paper's set: the k largest entries of every row and the k largest entries of every column are kept.
 
     Their union has at least k entries in every row and column, and it is not an exact projection. With `scaled`,
@@ -121,54 +109,40 @@ class TopPerRowAndColumn:
     total.
     """
 
-    k: int
     scaled: bool = False
-
-    def __post_init__(self) -> None:
-        check_whole("k", self.k, 1)
 
     @property
     def name(self) -> str:
         return f"{self.k} per row and column{', scaled' * self.scaled}"
-
-    @property
-    def is_of_supports(self) -> bool:
-        return True
 
     def project(self, M: Matrix) -> Matrix:
         return np.where(largest(M, *_per_row_and_column(self.k, self.scaled, M.shape)), M, 0)
 
 
 @dataclass(frozen=True)
-class AtMostPerRowAndColumn:
+class AtMostPerRowAndColumn(_Counted):
     """At most k non-zeros in every row and every column. Entries are taken greedily, the largest first.
 
     The nearest point of the set is a matching of greatest weight; the greedy choice has at least half of its sum of
     squares. `scaled` has the meaning of :class:`TopPerRowAndColumn`.
     """
 
-    k: int
     scaled: bool = False
-
-    def __post_init__(self) -> None:
-        check_whole("k", self.k, 1)
 
     @property
     def name(self) -> str:
         return f"at most {self.k} per row and column{', scaled' * self.scaled}"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
         kept = np.empty(M.shape, bool)
-        kernels.match_largest(np.ascontiguousarray(M), *_per_row_and_column(self.k, self.scaled, M.shape), kept)
+        kernels.match_largest(
+            np.ascontiguousarray(M, np.float64), *_per_row_and_column(self.k, self.scaled, M.shape), kept
+        )
         return np.where(kept, M, 0)
 
 
 @dataclass(frozen=True, eq=False)
-class FixedSupport:
+class FixedSupport(_OfSupports):
     """Matrices that are zero outside a given support, an array of truth values."""
 
     support: ArrayLike
@@ -179,10 +153,6 @@ class FixedSupport:
     @property
     def name(self) -> str:
         return f"a fixed support of {int(np.count_nonzero(self.support))}"
-
-    @property
-    def is_of_supports(self) -> bool:
-        return True
 
     def project(self, M: Matrix) -> Matrix:
         _check_shape("support", np.shape(self.support), M.shape)
