@@ -24,8 +24,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from quickmeans import QKMeans, QKNeighbors, QKNeighborsTransformer, QKNystroem, load
-from quickmeans._native import instruction_sets
-from quickmeans.rows import open_rows
+from quickmeans.data import open_rows
+from quickmeans.kernels import instruction_sets
 from quickmeans.transform import factorize, hierarchical_palm4msa, palm4msa, sparse_als
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
