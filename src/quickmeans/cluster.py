@@ -25,7 +25,7 @@ from quickmeans.kmeans.points import NO_DIRECTION, Points, refuse_bad_rows
 from quickmeans.kmeans.rows import Stream
 from quickmeans.kmeans.run import run_once
 from quickmeans.kmeans.screen import Assignment, ProductRows, Screen, fill_norms
-from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
+from quickmeans.progress import CallbackSupportMixin, RunObserver, begin_callbacks, with_callbacks
 from quickmeans.threads import resolve_threads
 from quickmeans.transform.checks import readable
 
@@ -238,8 +238,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         interrupted = False
         for seed in seeds:
             try:
-                with Watch(self, root) as watch:
-                    run = run_once(self, points, int(seed), watch)
+                with RunObserver(self, root) as observer:
+                    run = run_once(self, points, int(seed), observer)
             except KeyboardInterrupt:
                 if best is None:
                     raise
