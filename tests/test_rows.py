@@ -20,7 +20,7 @@ from quickmeans.data import open_rows, source, write_labels
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.prefetch import prefetch
 from quickmeans.data.reader import RecordReader
-from quickmeans.data.stream import SourceStream
+from quickmeans.data.stream import StreamRows
 
 X = (np.arange(60, dtype=np.float32) ** 1.5).reshape(12, 5)
 
@@ -107,7 +107,7 @@ def test_every_source_gives_the_rows_in_order(maker, n_bytes, monkeypatch, rng):
     assert len(np.unique(sample, axis=0)) == 5
     assert np.isin(sample, X).all()
     assert len(rows.sample(100, rng)) == 12
-    stream = SourceStream(rows)
+    stream = StreamRows(rows)
     assert stream.shape == (12, 5)
     np.testing.assert_array_equal(stream.take(np.array([7, 3, 3, 9])), X[[7, 3, 3, 9]])
     parts, blocks = zip(*stream.blocks(), strict=True)
@@ -143,7 +143,7 @@ def test_csv(tmp_path):
     rows = open_rows(tmp_path / "x.csv")
     assert rows.n_rows is None
     np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), [[1, 2.5], [3, 4], [5, 6]])
-    assert SourceStream(rows).shape == (3, 2)
+    assert StreamRows(rows).shape == (3, 2)
     np.testing.assert_array_equal(np.concatenate(list(open_rows(tmp_path / "x.csv", columns=["b"]).chunks())).T,
                                   [[2.5, 4, 6]])  # fmt: skip
 
@@ -259,7 +259,7 @@ def test_a_file_of_labels_is_complete_or_not_there(tmp_path):
 
 
 def consume(rows):
-    for _ in SourceStream(open_rows(rows)).blocks():
+    for _ in StreamRows(open_rows(rows)).blocks():
         pass
 
 
@@ -313,7 +313,7 @@ def test_memory_of_chunks_is_used_again_once_nobody_looks_at_it():
 
 def test_rows_that_are_not_the_same_in_every_pass():
     lengths = iter([4, 4, 4, 3])
-    stream = SourceStream(open_rows(lambda: [np.zeros((next(lengths), 2))]))
+    stream = StreamRows(open_rows(lambda: [np.zeros((next(lengths), 2))]))
     assert stream.shape == (4, 2)
     list(stream.blocks())
     with pytest.raises(ValueError, match=r"has given 3 rows, but 4 were expected; .* begin anew in every pass"):

@@ -20,7 +20,7 @@ from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.lloyd import Clustering
 from quickmeans.kmeans.partial import first_batch, follow_rows
-from quickmeans.kmeans.rows import Rows, each_block
+from quickmeans.kmeans.rows import BlockFunction, Rows, each_block
 from quickmeans.kmeans.run import best_of, run_once
 from quickmeans.kmeans.settings import Settings
 from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
@@ -313,11 +313,16 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         labels : array of int32, shape (n_samples,)
             With `output`, only how many there are.
         """
-        rows = self._check_new_rows(X)
-        label = self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact)
         if output is not None:
-            return write_labels(output, each_block(rows, label))
-        return rows.map(label, np.int32)
+            return write_labels(output, self.iter_labels(X, exact=exact))
+        return self._check_new_rows(X).map(self._labels_function(exact), np.int32)
+
+    def _labels_function(self, exact: bool) -> BlockFunction:
+        return self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact)
+
+    def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:
+        """The labels of the rows of X block by block; parameters as in :meth:`predict`. X may be larger than memory."""
+        return each_block(self._check_new_rows(X), self._labels_function(exact))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
