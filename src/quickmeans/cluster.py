@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.checks import check_parameters, check_sample_weight, n_runs
-from quickmeans.data.features import check_features
+from quickmeans.data.features import check_features, with_columns
 from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.output import write_labels
 from quickmeans.data.stream import SourceStream
@@ -418,6 +418,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         if source is not None:
             check_features(self, source, reset=reset)
             return SourceStream(source)
+        X = with_columns(X)
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=finite or sp.issparse(X)
         )
