@@ -274,7 +274,7 @@ def test_errors_that_nobody_expects_are_one_line_too(here, monkeypatch):
     def fail(path):
         raise KeyError("surprise")
 
-    monkeypatch.setattr("quickmeans.files.models.load", fail)
+    monkeypatch.setattr("quickmeans.models.load", fail)
     monkeypatch.setattr(quickmeans, "load", fail)
     refused(run("info", "rows.npy"), "KeyError", "surprise", "--debug")
 

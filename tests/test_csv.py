@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quickmeans.data import open_rows, source
-from quickmeans.data.stream import SourceStream
+from quickmeans.data.stream import StreamRows
 
 
 def read(path, **options):
@@ -18,7 +18,7 @@ def test_csv(tmp_path):
     rows = open_rows(tmp_path / "x.csv")
     assert rows.n_rows is None
     np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), [[1, 2.5], [3, 4], [5, 6]])
-    assert SourceStream(rows).shape == (3, 2)
+    assert StreamRows(rows).shape == (3, 2)
     np.testing.assert_array_equal(np.concatenate(list(open_rows(tmp_path / "x.csv", columns=["b"]).chunks())).T,
                                   [[2.5, 4, 6]])  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 from row_files import MAKERS, X
 
 from quickmeans.data import open_rows
-from quickmeans.data.stream import SourceStream
+from quickmeans.data.stream import StreamRows
 
 FORMATS = [
     "npy",
@@ -36,7 +36,7 @@ def path(request, tmp_path):
 
 def read(path):
     rows = open_rows(path)
-    for _ in SourceStream(rows).blocks():
+    for _ in StreamRows(rows).blocks():
         pass
     rows.take(np.array([0, 3, 3, 11]))
 

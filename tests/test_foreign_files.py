@@ -9,9 +9,8 @@ import pytest
 import safetensors.numpy
 from saved import X, decoded, encoded
 
+from quickmeans import InvalidModelError, load
 from quickmeans.files import container
-from quickmeans.files.container import InvalidModelError
-from quickmeans.files.models import load
 
 # ---- files that are no models -------------------------------------------------------------------------------------
 
@@ -24,7 +23,7 @@ def refused(data, match=None):
 def test_the_error_names_the_file(tmp_path):
     path = tmp_path / "model"
     path.write_bytes(b"hello")
-    with pytest.raises(InvalidModelError, match=r"model is cut short, or is no safetensors file\.$"):
+    with pytest.raises(InvalidModelError, match=r"model is cut short, or is not a safetensors file\.$"):
         load(path)
     assert issubclass(InvalidModelError, ValueError)
 
@@ -210,11 +209,11 @@ PRODUCT = SMALL[1]
 @pytest.mark.parametrize(
     ("about", "match"),
     [
-        ({"format_version": 2}, r"has format version 2, but quickmeans \S+ reads versions up to 1; a newer"),
-        ({"format_version": 0}, "format version 1"),
+        ({"format_version": 3}, r"has format version 3, but quickmeans \S+ reads versions up to 2; a newer"),
+        ({"format_version": 0}, "does not say"),
         ({"format_version": "1"}, "does not say"),
-        ({"class": "KMeans"}, "class QKMeans"),
-        ({"reach": 2.0}, "reach must be between"),
+        ({"class": "KMeans"}, "class must be QKMeans"),
+        ({"margin": 2.0}, "margin must be between"),
         ({"inertia": float("nan")}, "inertia must be a finite float"),
         ({"n_iter": 1.5}, "n_iter must be a finite int"),
         ({"n_features_in": 3}, "n_features_in must be"),
@@ -228,7 +227,8 @@ PRODUCT = SMALL[1]
         ({"spherical": 1}, "spherical must be"),
         ({"working_dtype": "float16"}, "working_dtype must be"),
         ({"working_dtype": "float64"}, "dtype float64"),
-        ({"n_factors": 10**12}, "must have a tensor"),
+        ({"n_factors": 10**12}, "n_factors must be between 0 and 64"),
+        ({"n_factors": 5}, "must have a tensor"),
         ({"n_factors": 0}, "must have a tensor 'centers'"),
         ({"feature_names_in": ["a"]}, "24 feature names, or none"),
         ({"feature_names_in": [1] * 24}, "list of strings"),

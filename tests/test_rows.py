@@ -19,7 +19,7 @@ from quickmeans.data import open_rows, source, write_labels
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.prefetch import prefetch
 from quickmeans.data.reader import RecordReader
-from quickmeans.data.stream import SourceStream
+from quickmeans.data.stream import StreamRows
 
 
 @pytest.fixture(params=MAKERS)
@@ -44,7 +44,7 @@ def test_every_source_gives_the_rows_in_order(maker, n_bytes, monkeypatch, rng):
     assert len(np.unique(sample, axis=0)) == 5
     assert np.isin(sample, X).all()
     assert len(rows.sample(100, rng)) == 12
-    stream = SourceStream(rows)
+    stream = StreamRows(rows)
     assert stream.shape == (12, 5)
     np.testing.assert_array_equal(stream.take(np.array([7, 3, 3, 9])), X[[7, 3, 3, 9]])
     parts, blocks = zip(*stream.blocks(), strict=True)
@@ -111,7 +111,7 @@ def test_a_function_that_fills_one_buffer_again_and_again():
             yield buffer
 
     blocks = []
-    for _, block in SourceStream(open_rows(chunks)).blocks():
+    for _, block in StreamRows(open_rows(chunks)).blocks():
         time.sleep(0.01)  # the next chunks are made meanwhile
         blocks.append(block.copy())
     np.testing.assert_array_equal(np.concatenate(blocks), X)
@@ -199,7 +199,7 @@ def test_a_file_of_labels_is_complete_or_not_there(tmp_path):
 
 
 def consume(rows):
-    for _ in SourceStream(open_rows(rows)).blocks():
+    for _ in StreamRows(open_rows(rows)).blocks():
         pass
 
 
@@ -243,7 +243,7 @@ def test_memory_of_chunks_is_used_again_once_nobody_looks_at_it():
 
 def test_rows_that_are_not_the_same_in_every_pass():
     lengths = iter([4, 4, 4, 3])
-    stream = SourceStream(open_rows(lambda: [np.zeros((next(lengths), 2))]))
+    stream = StreamRows(open_rows(lambda: [np.zeros((next(lengths), 2))]))
     assert stream.shape == (4, 2)
     list(stream.blocks())
     with pytest.raises(ValueError, match=r"has given 3 rows, but 4 were expected; .* begin anew in every pass"):

@@ -71,7 +71,7 @@ def compare(
 def _rows(rows: "RowSource", sample: int | None, seed: int) -> "NDArray[Any]":
     import numpy as np
 
-    from quickmeans.kmeans.points import refuse_bad_rows
+    from quickmeans.kmeans.rows import refuse_not_finite as refuse_bad_rows
 
     X = whole(rows) if sample is None else rows.sample(sample, np.random.default_rng(seed))
     refuse_bad_rows(X, 0, X)
@@ -95,10 +95,10 @@ def _measured(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, thre
 
 
 def _draw(results: "list[Result]", output: Path, title: str) -> None:
+    from quickmeans.atomic import replacing
     from quickmeans.comparison.plot import plot
-    from quickmeans.data.output import complete
 
-    with complete(output) as temporary:
+    with replacing(output) as temporary:
         plot(results, temporary, title)
 
 

@@ -108,9 +108,9 @@ def query(
     """Find for every row of DATA its nearest rows in INDEX. Without -o the first few are shown; --json shows all."""
     import numpy as np
 
+    from quickmeans.atomic import replacing
     from quickmeans.cli.progress import RowMeter
     from quickmeans.data.counted import CountedRows
-    from quickmeans.data.output import complete
 
     model = load_model(index, "QKNeighbors")
     model.n_threads = threads
@@ -120,7 +120,7 @@ def query(
     elapsed = time.perf_counter() - start
     distances, ids = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     if output is not None:
-        with complete(output) as temporary, open(temporary, "xb") as file:  # to a path .npz would be added
+        with replacing(output) as temporary, open(temporary, "xb") as file:  # to a path .npz would be added
             np.savez(file, ids=ids, distances=distances)
     _tell(distances, ids, elapsed, output, as_json=as_json)
 
@@ -128,7 +128,7 @@ def query(
 def _found(model: Any, rows: "RowSource", k: int | None, nprobe: int | None) -> Iterator["Found"]:
     from quickmeans.data.features import check_features
     from quickmeans.data.stream import SourceStream
-    from quickmeans.kmeans.points import refuse_bad_rows
+    from quickmeans.kmeans.rows import refuse_not_finite as refuse_bad_rows
 
     check_features(model, rows, reset=False)
     model.__dict__.pop("feature_names_in_", None)  # which arrays have not

@@ -98,7 +98,7 @@ def transform(model: str, rows: "RowSource", threads: int | None, output: Path, 
 def _features(model: Any, rows: "RowSource") -> Iterator["NDArray[Any]"]:
     from quickmeans.data.features import check_features
     from quickmeans.data.stream import SourceStream
-    from quickmeans.kmeans.points import refuse_bad_rows
+    from quickmeans.kmeans.rows import refuse_not_finite as refuse_bad_rows
 
     check_features(model, rows, reset=False)
     model.__dict__.pop("feature_names_in_", None)  # which arrays have not

@@ -1,9 +1,7 @@
 """Labels and rows written to a file chunk by chunk; the file appears complete or not at all."""
 
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -11,6 +9,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
+
+from quickmeans.atomic import replacing
 
 
 def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32]]) -> int:
@@ -32,28 +32,16 @@ def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32
     writers = {".npy": _write_npy, ".parquet": _write_parquet}
     if target.suffix not in writers:
         raise ValueError(f"Labels are written to .npy or .parquet files, got {os.fsdecode(path)!r}.")
-    with complete(target) as temporary:
+    with replacing(target) as temporary:
         return writers[target.suffix](temporary, labels)
 
 
 def write_rows(path: str | os.PathLike[str], rows: Iterator[NDArray[Any]]) -> tuple[int, ...]:
     """Write a 2-D array, whose rows come in chunks, to an .npy file; returns its shape."""
-    with complete(Path(os.fsdecode(path))) as temporary:
+    with replacing(path) as temporary:
         first = next(rows)
         count = _write_array(temporary, chain([first], rows), first.dtype.newbyteorder("<"), first.shape[1:])
     return (count, *first.shape[1:])
-
-
-@contextmanager
-def complete(target: Path) -> Iterator[Path]:
-    """A temporary file beside the target, which it replaces at the end."""
-    suffix, target = target.suffix, target.resolve()
-    temporary = target.with_name(f".{secrets.token_hex(8)}{suffix}")
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _write_npy(path: Path, labels: Iterator[NDArray[np.int32]]) -> int:
@@ -73,8 +61,6 @@ def _write_array(path: Path, chunks: Iterator[NDArray[Any]], dtype: np.dtype[Any
             count += len(chunk)
         file.seek(0)
         _write_header(file, dtype, (count, *width))
-        file.flush()
-        os.fsync(file.fileno())
     return count
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from quickmeans.cluster import QKMeans
-from quickmeans.files.container import product_tensors
 from quickmeans.report.survey import sample_size
+from quickmeans.state import product_tensors
 from quickmeans.threads import resolve_threads
 
 _MACS = 4e9  # of the dense product, per repeat

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from quickmeans.atomic import write_bytes
 from quickmeans.cluster import QKMeans
-from quickmeans.files.container import write
 from quickmeans.report.centroids import Shape, check_image_shape, gallery, heat_map
 from quickmeans.report.cost import Cost, measure
 from quickmeans.report.curves import objective_curve, size_curve
@@ -73,7 +73,9 @@ def write_report(
         raise TypeError(f"A report is of a QKMeans, got {type(model).__name__}.")
     check_is_fitted(model)
     shape = check_image_shape(image_shape, model.n_features_in_)
-    write(path, render(model, rows, shape, title or f"QuicK-means: {len(model.cluster_centers_):,} clusters").encode())
+    write_bytes(
+        path, render(model, rows, shape, title or f"QuicK-means: {len(model.cluster_centers_):,} clusters").encode()
+    )
 
 
 def is_report(path: Path) -> bool:
@@ -225,5 +227,8 @@ def _result(model: QKMeans) -> dict[str, str]:
         "compression": f"{product.shape[0] * product.shape[1] / max(1, product.nnz):.1f}",
     }
     if model._fitted_shortlist != 0:
-        lines |= {"exact distances per row": f"{model.n_candidates_:.2f}", "reach of the screen": f"{model.reach_:.3g}"}
+        lines |= {
+            "exact distances per row": f"{model.n_candidates_:.2f}",
+            "reach of the screen": f"{model.margin_:.3g}",
+        }
     return lines
