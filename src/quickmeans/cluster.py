@@ -23,7 +23,7 @@ from quickmeans.kmeans.partial import first_batch, follow_rows
 from quickmeans.kmeans.rows import BlockFunction, Rows, each_block
 from quickmeans.kmeans.run import best_of, run_once
 from quickmeans.kmeans.settings import Settings
-from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
+from quickmeans.progress import CallbackSupportMixin, RunObserver, begin_callbacks, with_callbacks
 from quickmeans.rollback import unchanged_on_error
 from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
@@ -225,8 +225,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         def run(seed: int) -> Clustering:
             parameters = self.get_params(deep=False)
             checkpoint = Checkpoint(self.checkpoint, points, parameters, seed) if self.checkpoint is not None else None
-            with Watch(self, root) as watch:
-                return run_once(settings, points, seed, watch, checkpoint)
+            with RunObserver(self, root) as observer:
+                return run_once(settings, points, seed, observer, checkpoint)
 
         best, interrupted = best_of(run, seeds)
         self._keep(best.fitted(points))

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from quickmeans.checks import check_sample_weight
-from quickmeans.data.features import check_features
+from quickmeans.data.features import check_features, with_columns
 from quickmeans.data.memory_rows import as_rows
 from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.stream import StreamRows
@@ -33,6 +33,7 @@ def check_rows(estimator: BaseEstimator, X: Any, sample_weight: Any = None, *, r
         return (
             stream if sample_weight is None else StreamRows(source, check_sample_weight(sample_weight, stream.shape[0]))
         )
+    X = with_columns(X)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
         X = X.astype(np.float64)
