@@ -54,6 +54,8 @@ def check_output(output: str | os.PathLike[str], endings: tuple[str, ...] = (), 
         raise click.ClickException(f"{path} must end in {' or '.join(endings)}: that says what is written.")
     if path.is_dir():
         raise click.ClickException(f"{path} is a directory; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise click.ClickException(f"{path} is not a regular file, so it must not be replaced by one.")
     if path.exists() and not force:
         raise click.ClickException(f"{path} is there already; give --force to replace it.")
     return check_folder(path)
