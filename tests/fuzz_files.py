@@ -100,7 +100,7 @@ def read(folder):
 def use(model):
     """Compute with a model; its numbers may be too large for that."""
     D = model.n_features_in_
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError), np.errstate(all="ignore"):
         if isinstance(model, QKMeans):
             labels = model.predict(np.resize(X, (1, D)))
             assert labels.min() >= 0
