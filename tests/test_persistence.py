@@ -30,7 +30,7 @@ def check_same(model, again, rows):
         expected, got = getattr(model, name), getattr(again, name)
         assert got.dtype == expected.dtype
         assert got.tobytes() == expected.tobytes()
-    for name in ("inertia_", "n_iter_", "reach_", "n_candidates_", "n_features_in_", "product_", "_n_features_out"):
+    for name in ("inertia_", "n_iter_", "margin_", "n_candidates_", "n_features_in_", "product_", "_n_features_out"):
         assert getattr(again, name) == getattr(model, name)
     for exact in (False, True):
         np.testing.assert_array_equal(again.predict(rows, exact=exact), model.predict(rows, exact=exact))

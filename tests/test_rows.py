@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from quickmeans.data import open_rows, source, write_labels
 from quickmeans.data.memory import ChunkMemory
-from quickmeans.data.prefetch import ahead
+from quickmeans.data.prefetch import prefetch
 from quickmeans.data.reader import RecordReader
 from quickmeans.data.stream import SourceStream
 
@@ -132,7 +132,7 @@ def test_columns_of_a_table(tmp_path):
     rows = open_rows(tmp_path / "x.parquet", columns=["d", "a"])
     assert rows.columns == ["d", "a"]
     np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), X[:, [3, 0]])
-    with pytest.raises(TypeError, match=r"Column 'name' of .* holds string, not numbers; choose columns"):
+    with pytest.raises(ValueError, match=r"Column 'name' of .* holds string, not numbers; choose columns"):
         open_rows(tmp_path / "x.parquet")
     with pytest.raises(ValueError, match="has no column 'z'; it has 'a', 'b'"):
         open_rows(tmp_path / "x.parquet", columns=["z"])
@@ -167,7 +167,7 @@ def test_csv_without_names(tmp_path):
     path.write_text("0,1\n3,4\n")  # names that pandas gives
     np.testing.assert_array_equal(np.concatenate(list(open_rows(path).chunks())), [[3, 4]])
     path.write_text("a,b\n1,\n3,\n")
-    with pytest.raises(TypeError, match=r"Column 'b' of .* holds no values; choose columns"):
+    with pytest.raises(ValueError, match=r"Column 'b' of .* holds no values; choose columns"):
         open_rows(path)
 
 
@@ -189,7 +189,7 @@ def test_reading_and_computing_overlap():
 
     begin = time.perf_counter()
     seen = []
-    for i in ahead(slow):
+    for i in prefetch(slow):
         time.sleep(0.03)
         seen.append(i)
     assert seen == list(range(8))
@@ -201,12 +201,12 @@ def test_errors_and_ends_of_the_reader():
         yield 1
         raise OSError("no more")
 
-    items = ahead(failing)
+    items = prefetch(failing)
     assert next(items) == 1
     with pytest.raises(OSError, match="no more"):
         next(items)
     before = threading.active_count()
-    items = ahead(lambda: iter(range(1000)))
+    items = prefetch(lambda: iter(range(1000)))
     next(items)
     items.close()  # nobody wants the rest
     assert threading.active_count() <= before

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
 from quickmeans.files import container
-from quickmeans.kmeans.points import rows_at_a_time
+from quickmeans.kmeans.blocks import block_rows as rows_at_a_time
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import dense, features, kernel_values, relative_error, root_inverse
 from quickmeans.nystroem.kernels import NAMES, Landmarks, make_kernel

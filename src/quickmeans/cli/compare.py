@@ -71,7 +71,7 @@ def compare(
 def _rows(rows: "RowSource", sample: int | None, seed: int) -> "NDArray[Any]":
     import numpy as np
 
-    from quickmeans.kmeans.points import refuse_bad_rows
+    from quickmeans.kmeans.rows import refuse_not_finite as refuse_bad_rows
 
     X = whole(rows) if sample is None else rows.sample(sample, np.random.default_rng(seed))
     refuse_bad_rows(X, 0, X)

@@ -40,7 +40,7 @@ def in_memory(rows: "RowSource", room: int | None = None) -> "NDArray[Any] | Non
     """All rows, if they take no more than so many bytes (1 GiB), in the type that models compute in."""
     import numpy as np
 
-    from quickmeans.kmeans.points import exact_dtype
+    from quickmeans.kmeans.rows import exact_dtype
 
     room, dtype = ROOM if room is None else room, exact_dtype(rows.dtype)
     if rows.n_rows is not None and rows.n_rows * rows.n_columns * dtype.itemsize > room:
@@ -57,7 +57,7 @@ def in_memory(rows: "RowSource", room: int | None = None) -> "NDArray[Any] | Non
 
 def whole(rows: "RowSource") -> "NDArray[Any]":
     """All rows, for a command that cannot do with less."""
-    from quickmeans.kmeans.points import exact_dtype
+    from quickmeans.kmeans.rows import exact_dtype
 
     room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     X = in_memory(rows, room)

@@ -25,6 +25,30 @@ _STARTS = ("k-means++", "random")
 _model_option, _run_option = partial(option, section="The model"), partial(option, section="The run")
 
 
+class SolverName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """The name of a solver. The names are read when they are needed, because that imports NumPy."""
+
+    name = "solver"
+
+    @property
+    def _choice(self) -> "click.Choice[str]":
+        from quickmeans.transform.solvers import SOLVERS
+
+        return click.Choice(list(SOLVERS))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name."""
+        return self._choice.convert(value, param, ctx)
+
+    def get_metavar(self, *args: Any, **kwargs: Any) -> str | None:
+        """Return the names for the help."""
+        return self._choice.get_metavar(*args, **kwargs)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        """Return the names that a shell offers."""
+        return self._choice.shell_complete(ctx, param, incomplete)
+
+
 @click.command(
     cls=Command,
     examples=[
@@ -41,7 +65,7 @@ _model_option, _run_option = partial(option, section="The model"), partial(optio
 )
 @_model_option("--shortlist", type=WHOLE_OR_AUTO, help="Exact distances per row; 0: the product is the model.  [auto]")
 @_model_option("--compression", type=NUMBER_OR_AUTO, help="How many times fewer numbers the product has.  [auto]")
-@_model_option("--solver", type=click.Choice(["als", "palm4msa", "hierarchical"]), help="How it is learned.  [als]")
+@_model_option("--solver", type=SolverName(), help="How it is learned.  [als]")
 @_model_option("--sparsity-level", type=COUNT, help="Entries per row and column of a factor (not als).  [5]")
 @_model_option("--n-factors", type=WHOLE_OR_AUTO, help="Factors of the product (not als).  [auto]")
 @_model_option("--spherical", is_flag=True, help="Compare directions (cosines).")
@@ -97,13 +121,13 @@ def _start(init: str) -> Any:
 
 
 def _fit(model: Any, rows: "RowSource") -> None:
-    from quickmeans.checks import n_runs
     from quickmeans.cli.progress import FitMeter
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.features import check_features
-    from quickmeans.data.watched import WatchedRows
+    from quickmeans.kmeans.settings import n_runs
 
-    with FitMeter(rows.n_rows, model.max_iter, n_runs(model)) as meter:
-        watched = WatchedRows(rows, meter.rows)
+    with FitMeter(rows.n_rows, model.max_iter, n_runs(model.n_init, model.init)) as meter:
+        watched = CountedRows(rows, meter.rows)
         X = in_memory(watched)
         meter.begin(rows.n_rows if X is None else len(X))
         model.callback = meter.iteration

@@ -110,13 +110,13 @@ def query(
 
     from quickmeans.atomic import replacing
     from quickmeans.cli.progress import RowMeter
-    from quickmeans.data.watched import WatchedRows
+    from quickmeans.data.counted import CountedRows
 
     model = load_model(index, "QKNeighbors")
     model.n_threads = threads
     start = time.perf_counter()
     with RowMeter("query", rows.n_rows) as meter:
-        parts = list(_found(model, WatchedRows(rows, meter), neighbours, nprobe))
+        parts = list(_found(model, CountedRows(rows, meter), neighbours, nprobe))
     elapsed = time.perf_counter() - start
     distances, ids = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     if output is not None:
@@ -128,7 +128,7 @@ def query(
 def _found(model: Any, rows: "RowSource", k: int | None, nprobe: int | None) -> Iterator["Found"]:
     from quickmeans.data.features import check_features
     from quickmeans.data.stream import SourceStream
-    from quickmeans.kmeans.points import refuse_bad_rows
+    from quickmeans.kmeans.rows import refuse_not_finite as refuse_bad_rows
 
     check_features(model, rows, reset=False)
     model.__dict__.pop("feature_names_in_", None)  # which arrays have not

@@ -79,14 +79,14 @@ def transform(model: str, rows: "RowSource", threads: int | None, output: Path, 
     """Write the features of every row of DATA, some rows at a time."""
     from quickmeans.cli.progress import RowMeter
     from quickmeans.cli.terminal import count, print_facts, print_json, seconds
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.output import write_rows
-    from quickmeans.data.watched import WatchedRows
 
     fitted = load_model(model, "QKNystroem")
     fitted.n_threads = threads
     start = time.perf_counter()
     with RowMeter("transform", rows.n_rows) as meter:
-        n, k = write_rows(output, _features(fitted, WatchedRows(rows, meter)))
+        n, k = write_rows(output, _features(fitted, CountedRows(rows, meter)))
     elapsed = time.perf_counter() - start
     if as_json:
         print_json({"rows": n, "features": k, "seconds": elapsed, "output": str(output)})
@@ -98,7 +98,7 @@ def transform(model: str, rows: "RowSource", threads: int | None, output: Path, 
 def _features(model: Any, rows: "RowSource") -> Iterator["NDArray[Any]"]:
     from quickmeans.data.features import check_features
     from quickmeans.data.stream import SourceStream
-    from quickmeans.kmeans.points import refuse_bad_rows
+    from quickmeans.kmeans.rows import refuse_not_finite as refuse_bad_rows
 
     check_features(model, rows, reset=False)
     model.__dict__.pop("feature_names_in_", None)  # which arrays have not

@@ -47,14 +47,14 @@ def predict(
 
     from quickmeans.cli.progress import RowMeter
     from quickmeans.data import write_labels
-    from quickmeans.data.watched import WatchedRows
+    from quickmeans.data.counted import CountedRows
 
     fitted = load_model(model, "QKMeans")
     fitted.n_threads = threads
     sizes = np.zeros(len(fitted.cluster_centers_), np.int64)
     start = time.perf_counter()
     with RowMeter("predict", rows.n_rows) as meter:
-        labels = _labels(fitted, WatchedRows(rows, meter), exact, sizes)
+        labels = _labels(fitted, CountedRows(rows, meter), exact, sizes)
         if output is not None:
             write_labels(output, labels)
         else:

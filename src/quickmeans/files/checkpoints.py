@@ -1,18 +1,18 @@
 """The state of a fit after an iteration, in a file from which the fit can go on after it was killed."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from quickmeans.files import container
-from quickmeans.files.identity import identity_of_parameters
-from quickmeans.kmeans.calibration import Screener
-from quickmeans.kmeans.lloyd import Clustering
+from quickmeans.files.identity import identity_of_data, identity_of_parameters
+from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.lloyd import Iterate
 from quickmeans.kmeans.overflow import refuse_overflow
-from quickmeans.kmeans.points import Frame
-from quickmeans.kmeans.screen import ProductRows
+from quickmeans.kmeans.product_rows import ProductRows
+from quickmeans.kmeans.rows import Points
 from quickmeans.state import FLOATING, InvalidModelError, State
 from quickmeans.transform import SparseProduct
 
@@ -24,12 +24,10 @@ class Checkpoint:
     ----------
     path : str or path
         The file; if it is there, the fit goes on from it.
-    data : str
-        From :func:`quickmeans.files.identity.identity_of_data`; a file with other data is refused.
+    points : Points
+        The rows; a file with other rows is refused.
     parameters : dict
         All parameters of the estimator by name; a file with other values is refused.
-    frame : Frame
-        Of the rows.
     seed : int
         Of the fit.
 
@@ -39,11 +37,12 @@ class Checkpoint:
         That of the file if there is one, so that samples which are drawn again are the same.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, data: str, parameters: Mapping[str, Any], frame: Frame, seed: int
-    ) -> None:
-        self.path, self.frame = os.fsdecode(path), frame
-        self.shape = (int(parameters["n_clusters"]), len(frame.mean))
+    def __init__(self, path: str | os.PathLike[str], points: Points, parameters: Mapping[str, Any], seed: int) -> None:
+        self.path, self.geometry = os.fsdecode(path), points.geometry
+        self.shape = (int(parameters["n_clusters"]), points.n_columns)
+        data = identity_of_data(
+            points.rows.shape, points.rows.dtype, points.total, points.geometry.mean, points.variances
+        )
         self.has_products = parameters["shortlist"] == 0
         self.identity = {"data": data, "parameters": identity_of_parameters(parameters)}
         self.state = self._read()
@@ -68,19 +67,19 @@ class Checkpoint:
                 )
         return state
 
-    def resume(self, screener: Screener) -> Clustering | None:
-        """The state of the fit, with the screener as it was then; None if there is no file."""
+    def resume(self, choose: ScreenChooser) -> Iterate | None:
+        """The state of the fit, with the kind of screen that it used; None if there is no file."""
         if self.state is None:
             return None
         with container.explaining(self.path, "checkpoint"):
-            return self._resume(self.state, screener)
+            return self._resume(self.state, choose)
 
-    def _resume(self, state: State, screener: Screener) -> Clustering:
+    def _resume(self, state: State, choose: ScreenChooser) -> Iterate:
         K, D = self.shape
         centers = state.tensor("centers", 2, ("float64",))
         if centers.shape != self.shape:
             raise ValueError(f"its centers must have shape {self.shape}, got {centers.shape}.")
-        refuse_overflow(self.frame, centers + self.frame.mean)
+        refuse_overflow(self.geometry, centers + self.geometry.mean)
         rank = state.number("rank", int, 0, min(K, D))
         margin = state.number("margin" if "margin" in state.facts else "reach", float, 0.0, 1.0)
         basis = state.tensor("basis", 2, FLOATING) if rank else None
@@ -97,41 +96,30 @@ class Checkpoint:
             raise ValueError(f"its counts must be {K} numbers that are not negative.")
         converged = state.flag("converged")
         state.finish()
-        screener.restore(rank, margin, basis)
-        rows = [None if product is None else ProductRows(product, self.frame) for product in (best, current)]
-        screen = rows[0] or rows[1] or screener(centers)
-        return Clustering(centers, screen, history.tolist(), n_iter, converged, current=rows[1], counts=counts)
+        choose.take_kind(rank, margin, basis)
+        rows = [None if product is None else ProductRows(product, self.geometry) for product in (best, current)]
+        screen = rows[0] or rows[1] or choose(centers)
+        return Iterate(centers, screen, history.tolist(), n_iter, converged, latest=rows[1], counts=counts)
 
     def _product(self, state: State, name: str) -> SparseProduct | None:
-        product = state.product(self.shape[1], self.frame.dtype, prefix=name, count=name)
+        product = state.product(self.shape[1], self.geometry.dtype, prefix=name, count=name)
         if product is not None:
             if product.shape != self.shape:
                 raise ValueError(f"its {name} product must have shape {self.shape}, got {product.shape}.")
-            refuse_overflow(self.frame, None, product)
+            refuse_overflow(self.geometry, None, product)
         return product
 
-    def before(
-        self, observe: Callable[[int, float], object], run: Clustering, screener: Screener
-    ) -> Callable[[int, float], object]:
-        """An observer that writes the file, and then calls the given one."""
-
-        def observer(iteration: int, objective: float) -> object:
-            self.write(run, screener)
-            return observe(iteration, objective)
-
-        return observer
-
-    def write(self, run: Clustering, screener: Screener) -> None:
+    def write(self, iterate: Iterate, choose: ScreenChooser) -> None:
         """Replace the file. If that fails, as on a full disk, the old one stays."""
-        rank, margin, basis = screener.state()
-        tensors = {"centers": run.centers, "history": np.array(run.history)}
-        tensors |= {name: T for name, T in (("basis", basis), ("counts", run.counts)) if T is not None}
-        facts = self.identity | {"seed": self.seed, "n_iter": run.n_iter, "converged": bool(run.converged)}
+        rank, margin, basis = choose.kind()
+        tensors = {"centers": iterate.centers, "history": np.array(iterate.history)}
+        tensors |= {name: T for name, T in (("basis", basis), ("counts", iterate.counts)) if T is not None}
+        facts = self.identity | {"seed": self.seed, "n_iter": iterate.n_iter, "converged": bool(iterate.converged)}
         state = State("Checkpoint", facts | {"rank": rank, "margin": margin}, tensors)
-        current = run.current
+        current = iterate.latest
         state.add_product(None if current is None else current.product, "current", "current")
-        is_best = current is None or run.screen is current
-        state.add_product(None if is_best else run.screen.product, "best", "best")
+        is_best = current is None or iterate.assigner is current
+        state.add_product(None if is_best else iterate.assigner.product, "best", "best")
         try:
             container.write(self.path, state)
         except OSError as error:

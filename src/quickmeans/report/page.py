@@ -227,5 +227,8 @@ def _result(model: QKMeans) -> dict[str, str]:
         "compression": f"{product.shape[0] * product.shape[1] / max(1, product.nnz):.1f}",
     }
     if model._fitted_shortlist != 0:
-        lines |= {"exact distances per row": f"{model.n_candidates_:.2f}", "reach of the screen": f"{model.reach_:.3g}"}
+        lines |= {
+            "exact distances per row": f"{model.n_candidates_:.2f}",
+            "reach of the screen": f"{model.margin_:.3g}",
+        }
     return lines
