@@ -15,6 +15,7 @@ import pytest
 import safetensors.numpy
 from saved import X, decoded, encoded, fitted, make_rows
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
 
 import quickmeans
 from quickmeans import QKMeans, load, state
@@ -178,25 +179,42 @@ def whole_rows():
     return ((i * i * 31 + j * j * 17 + i * j * 7) % 11 + 40 * ((i % 4) == (j % 4))).astype(np.float32)
 
 
-VERSION_1 = {
+VERSIONS = {  # model-1-*.safetensors, model-2-*.safetensors
     "screened": {"n_clusters": 4, "compression": 2, "random_state": 0},
     "product": {"n_clusters": 4, "compression": 2, "random_state": 0, "shortlist": 0},
     "dense": {"n_clusters": 4, "random_state": 0},
 }
 
 
-@pytest.mark.parametrize("kind", VERSION_1)
-def test_format_version_1(kind):
-    model = load(DATA / f"model-1-{kind}.safetensors")
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_models_of_all_versions(kind, version):
+    model = load(DATA / f"model-{version}-{kind}.safetensors")
     rows = whole_rows()
     if kind == "dense":
         rows = pd.DataFrame(rows, columns=[f"x{j}" for j in range(12)])
         assert list(model.feature_names_in_) == list(rows)
     np.testing.assert_array_equal(model.predict(rows), model.labels_)
     np.testing.assert_array_equal(model.labels_, model.labels_[np.arange(80) % 4])
-    assert model.get_params().items() >= VERSION_1[kind].items()
+    assert model.get_params().items() >= VERSIONS[kind].items()
     assert (model.product_ is None) == (kind == "dense")
     np.testing.assert_allclose(-model.score(rows), model.inertia_, rtol=1e-5)
+
+
+def test_features_of_all_versions():
+    model = load(DATA / "nystroem-2.safetensors")  # QKNystroem(gamma=1e-4, n_components=80, landmarks="uniform")
+    kernel = model.approximate_kernel(whole_rows().astype(np.float64))
+    np.testing.assert_allclose(kernel, rbf_kernel(whole_rows(), gamma=1e-4), atol=1e-3)
+
+
+@pytest.mark.parametrize("payload", ["flat", "sq8", "pq4x4"])
+def test_indexes_of_all_versions(payload):
+    index = load(DATA / f"index-2-{payload}")  # QKNeighbors(n_lists=4, nprobe=4, random_state=0); row 3 was removed
+    assert (index.payload, index.n_samples_fit_) == (payload, 79)
+    distances, ids = index.kneighbors(whole_rows(), 1)
+    assert 3 not in ids
+    if payload == "flat":
+        assert not np.delete(distances, 3).any()
 
 
 # ---- the file itself ----------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class State:
             return None
         if not _are_affordable(sizes, self.n_bytes):
             shape = (sizes[0].n_rows, n_columns)
-            raise ValueError(f"its product of shape {shape} must not be so much larger than the file.")
+            raise ValueError(f"its product of shape {shape} must not take so much more memory or time than its file.")
         return SparseProduct([self._factor(name, size) for name, size in zip(names, sizes, strict=True)])
 
     def _size(self, name: str, n_columns: int, dtype: np.dtype[Any]) -> _Size:

@@ -34,8 +34,9 @@ FORMAT_VERSION = 2  # version 1 says "reach" where version 2 says "margin"
 _KEY = "quickmeans"
 _DIGITS = 64
 _CHECKSUM = re.compile(rb'\\"sha256\\":\\"([0-9a-f]{64})\\"')  # JSON within a JSON string
-_LONGEST_HEADER = 1 << 22  # bytes; the header of a larger file may take a quarter of it
-# (JSON takes up to 30 bytes of memory per byte of text, arrays about three)
+# A header takes up to 30 bytes of memory per byte of its JSON. It may have so many bytes, or a quarter of the file.
+_LONGEST_HEADER = 1 << 22
+_MOST_TENSORS = 1000  # two products of 64 factors, of three arrays each, and some others
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:
@@ -94,7 +95,7 @@ def decode(data: bytes) -> State:
     try:
         return State(str(facts.get("class")), facts, safetensors.load(data))
     except (ValueError, TypeError, KeyError, SafetensorError) as error:
-        raise InvalidModelError(f"is damaged, or is not a safetensors file: {error}") from None
+        raise InvalidModelError(f"is damaged, or is no safetensors file: {error}") from None
 
 
 def signed(data: bytes) -> bytes:
@@ -120,18 +121,18 @@ def _longest_header(size: int) -> int:
 def _header_length(start: bytes, size: int) -> int:
     length = int.from_bytes(start, "little")
     if size < 8 or length > min(size - 8, _longest_header(size)):
-        raise InvalidModelError("is cut short, or is not a safetensors file.")
+        raise InvalidModelError("is cut short, or is no safetensors file.")
     return length
 
 
 def _facts(header: bytes) -> Facts:
     """What the header says, if its format is known."""
     whole = _json(header)
+    if whole is None:
+        raise InvalidModelError("is damaged, or is no safetensors file: its header is not JSON.")
     metadata = whole.get("__metadata__") if isinstance(whole, dict) else None
     text = metadata.get(_KEY) if isinstance(metadata, dict) else None
-    if whole is None:
-        raise InvalidModelError("is damaged, or is not a safetensors file: its header is not JSON.")
-    if not isinstance(text, str):
+    if not isinstance(text, str) or len(whole) > _MOST_TENSORS:
         raise InvalidModelError("is not a model of quickmeans.")
     facts = _json(text)
     format_version = facts.get("format_version") if isinstance(facts, dict) else None

@@ -24,7 +24,10 @@ from numpy.typing import NDArray
 
 METRICS = ("inner_product", "euclidean")  # by faiss's number
 
-_ROWS_AT_A_TIME = 1 << 18
+_ROWS_AT_A_TIME = 1 << 18  # whose ids are read together
+# faiss takes over 100 bytes of memory per list. A file has at most so many lists, or one for 16 of its bytes: all have
+# that whose rows have at least four numbers.
+_MOST_LISTS, _BYTES_PER_LIST = 1 << 20, 16
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ def read_layout(data: memoryview) -> Layout:
     kind = reader.letters("IwFl", "IwSq", "IwPQ")
     width, n_rows, metric = reader.index_header()
     n_lists, _ = reader.numbers("QQ")
+    if not 1 <= n_lists <= max(_MOST_LISTS, len(data) // _BYTES_PER_LIST):
+        raise ValueError(f"it must have one list at least, and not so many more than rows, got {n_lists}.")
     reader.letters("IxF2" if metric else "IxFI")
     if reader.index_header() != (width, n_lists, metric):
         raise ValueError("its centroids must be one per list.")
