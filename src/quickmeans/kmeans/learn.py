@@ -1,36 +1,65 @@
-"""How Algorithm 1 learns its factors: by one of the solvers, started from the product of the last iteration."""
+"""How Algorithm 1 learns its factors: by a solver, from the last product on."""
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.algorithm1 import Factor
-from quickmeans.transform import SolverSettings, SparseProduct
-from quickmeans.transform.solvers import Solver, solver_by
+from quickmeans.kmeans.algorithm1 import Learn
+from quickmeans.kmeans.assignment import Assigner, Assignment
+from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.product_rows import ProductRows
+from quickmeans.kmeans.rows import Points
+from quickmeans.kmeans.settings import Settings
+from quickmeans.transform import SparseProduct
+from quickmeans.transform.solvers import SOLVERS
 
-_COMPRESSION = 10.0
-_FROM_SCRATCH = "hierarchical"  # the paper's hierarchical variant takes every new product, even one farther from U
 
+def learner(settings: Settings, dtype: np.dtype[Any]) -> Learn:
+    """The solver of the settings, as Algorithm 1 calls it.
 
-def factor_by(
-    solver: str | Solver, compression: float | str, n_factors: int | str, sparsity_level: int, dtype: np.dtype[Any]
-) -> Factor:
-    """Return the update of V in Algorithm 1: no farther from U than the last product, unless hierarchical."""
-    solve, rate = solver_by(solver), _COMPRESSION if isinstance(compression, str) else float(compression)
+    A product that is farther from U than the last one is dropped, but for the paper's hierarchical variant, which
+    factors U anew in every iteration. With less than one number per centroid left, the product is dense.
+    """
+    solve, options = settings.solver, settings.solver_settings
+    anew = solve is SOLVERS["hierarchical"]
 
-    def factor(U: NDArray[np.float64], n: NDArray[np.float64], previous: SparseProduct | None) -> SparseProduct:
+    def learn(U: NDArray[np.float64], n: NDArray[np.float64], init: SparseProduct | None) -> SparseProduct:
         U = U.astype(dtype)
-        K, D = U.shape
-        feasible = rate if K * D / rate >= K + 1 else 1.0  # with less than one number per row: dense
-        product = solve(U, n, previous, SolverSettings(feasible, n_factors, sparsity_level)).product
-        if previous is None or solver == _FROM_SCRATCH or _error(U, n, product) < _error(U, n, previous):
+        feasible = U.size / options.compression >= len(U) + 1
+        product = solve(U, n, init, options if feasible else replace(options, compression=1.0)).product
+        if init is None or anew or _error(U, n, product) < _error(U, n, init):
             return product
-        return previous
+        return init
 
-    return factor
+    return learn
 
 
 def _error(U: NDArray[Any], n: NDArray[np.float64], product: SparseProduct) -> float:
     difference = U.astype(np.float64) - product.toarray()
     return float(np.einsum("kd,kd,k->", difference, difference, n))
+
+
+class ProductLearner:
+    """Makes the assigners of mini-batches whose centroids are the rows of a product."""
+
+    rows_between = 64.0  # rows per centroid between two products: learning one costs about as much as assigning these
+
+    def __init__(self, learn: Learn, geometry: Geometry, last: Assigner | None) -> None:
+        self.learn, self.geometry, self.last = learn, geometry, last
+
+    def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64]) -> ProductRows:
+        """A product near these means, each of which has so much weight."""
+        init = None if self.last is None else self.last.product
+        rows = self.last = ProductRows(self.learn(centers, np.maximum(counts, 1.0), init), self.geometry)
+        return rows
+
+    def for_rows(self, points: Points) -> "ProductLearner":
+        """A copy; the rows do not matter."""
+        return copy(self)
+
+    def is_outdated(self, assignment: Assignment) -> bool:
+        """Never: a product is learned anew after `rows_between` rows, and not before."""
+        return False
