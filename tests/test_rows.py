@@ -16,6 +16,7 @@ from row_files import MAKERS, X, parquet_directory, table, write_idx, write_vecs
 
 from quickmeans import QKMeans, QKNeighbors, QKNystroem, load
 from quickmeans.data import open_rows, source, write_labels
+from quickmeans.data.idx import read_idx
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.prefetch import prefetch
 from quickmeans.data.reader import RecordReader
@@ -61,6 +62,20 @@ def test_other_types(tmp_path):
         rows = open_rows(path)
         assert rows.dtype == np.uint8
         np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), bytes_)
+
+
+def test_whole_idx_files(tmp_path):
+    labels, images = np.arange(6, dtype=np.uint8), np.arange(36.0).reshape(6, 3, 2)
+    for ending in ("", ".gz"):
+        path = write_idx(tmp_path / f"labels-ubyte{ending}", labels, 0x08, "u1", (6,))
+        np.testing.assert_array_equal(read_idx(str(path)), labels)
+        with pytest.raises(ValueError, match=r"labels-ubyte.* is an IDX file of one axis; rows need two axes or more"):
+            open_rows(path)
+        path = write_idx(tmp_path / f"images-ubyte{ending}", images, 0x0E, ">f8", (6, 3, 2))
+        np.testing.assert_array_equal(read_idx(str(path)), images)
+        path = write_idx(tmp_path / f"short-ubyte{ending}", labels, 0x08, "u1", (7,))
+        with pytest.raises(ValueError, match=r"short-ubyte.* is cut short: it has 14 bytes, but should have 15"):
+            read_idx(str(path))
 
 
 def test_columns_of_a_table(tmp_path):
