@@ -292,7 +292,7 @@ def test_what_cannot_be_read(tmp_path):
     with pytest.raises(ValueError, match=r"empty has no columns, or no files; there must be one at least"):
         open_rows(tmp_path / "empty")
     (tmp_path / "x.data").write_bytes(b"1234")
-    with pytest.raises(ValueError, match=r"cannot be told from its ending; it must be .npy"):
+    with pytest.raises(ValueError, match=r"is not known from its ending; it must be .npy"):
         open_rows(tmp_path / "x.data")
     np.savez(tmp_path / "two.npz", a=X, b=X)
     with pytest.raises(ValueError, match="has several arrays; as key, name one of 'a', 'b'"):

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from quickmeans.checks import check_sample_weight
 from quickmeans.data.output import write_labels
 from quickmeans.files import container
 from quickmeans.files.checkpoints import Checkpoint
@@ -26,7 +25,7 @@ from quickmeans.progress import CallbackSupportMixin, RunObserver, begin_callbac
 from quickmeans.rollback import unchanged_on_error
 from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
-from quickmeans.validation import check_rows
+from quickmeans.validation import check_rows, check_sample_weight
 
 _NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
