@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quickmeans.cluster import QKMeans
+    from quickmeans.data.open import open_rows
     from quickmeans.kernel_approximation import QKNystroem
     from quickmeans.models import load
     from quickmeans.neighbors import QKNeighbors
@@ -22,6 +23,7 @@ __all__ = [
     "SparseProduct",
     "__version__",
     "load",
+    "open_rows",
 ]
 
 # Where each public name lives; imported when first asked for, so that `quickmeans --help` need not load scikit-learn.
@@ -33,6 +35,7 @@ _HOMES = {
     "QKNystroem": "quickmeans.kernel_approximation",
     "SparseProduct": "quickmeans.transform",
     "load": "quickmeans.models",
+    "open_rows": "quickmeans.data.open",
 }
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
+from quickmeans.data.features import with_columns
 from quickmeans.files import container
 from quickmeans.kmeans.blocks import block_rows as rows_at_a_time
 from quickmeans.nystroem.compression import compressed
@@ -363,7 +364,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---- checks ---------------------------------------------------------------------------------------------------
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(self, with_columns(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         return X if sp.issparse(X) else readable(X)
 
     def _check_parameters(self) -> None:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
+from quickmeans.data.features import with_columns
 from quickmeans.files import container, indexes
 from quickmeans.search.coarse import nearest_lists, with_directions
 from quickmeans.search.lists import (
@@ -435,7 +436,7 @@ class QKNeighbors(BaseEstimator):
         """X in float32, row-major and finite; of length one for cosines."""
         plain = type(X) is np.ndarray and X.dtype == np.float32 and X.ndim == 2 and not reset
         if not (plain and X.shape[1] == self.n_features_in_ and len(X) and not hasattr(self, "feature_names_in_")):
-            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+            X = validate_data(self, with_columns(X), reset=reset, dtype="numeric", ensure_all_finite=False)
         with np.errstate(over="ignore"):
             rows = np.ascontiguousarray(X, np.float32)
         squares = np.einsum("id,id->i", rows, rows)

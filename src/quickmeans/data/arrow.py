@@ -1,32 +1,32 @@
 """Parquet and Arrow files, single or in a directory, and datasets of pyarrow."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.data.errors import naming_errors
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.parts import Part, record_batches, row_groups
 from quickmeans.data.source import RowSource, check_rows_dtype
 from quickmeans.data.tables import (
     choose_columns,
     decodes_on_threads,
-    first_line,
     import_pyarrow,
     refuse_numbers_as_names,
 )
 from quickmeans.data.transposed import transpose
 
+_NOT_READ = "cannot be read to its end"
+
 
 def open_dataset(path: str, kind: str, columns: Sequence[str] | None) -> "ArrowSource":
     """A file, or all files of a directory in the order of their names."""
     pa = import_pyarrow()
-    try:
+    with naming_errors(path, f"cannot be read as {kind}, or is cut short"):
         return ArrowSource(pa.dataset.dataset(path, format=kind), columns, path)
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as {kind}, or is cut short: {first_line(error)}") from None
 
 
 class ArrowSource(RowSource):
@@ -67,7 +67,8 @@ class ArrowSource(RowSource):
             return int(kind.list_size)
         for batch in self._scan(self.dataset, 1):
             if len(batch):
-                return len(batch.column(0)[0])
+                self._refuse_nulls(batch, 0)
+                return int(batch.column(0).value_lengths()[0].as_py())
         raise ValueError(f"{self.name} has no rows; there must be one at least.")
 
     def chunks(self) -> Iterator[NDArray[Any]]:
@@ -77,14 +78,14 @@ class ArrowSource(RowSource):
             first += len(batch)
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
-        """Reads only the row groups or record batches that contain these rows, if the files are Parquet or Arrow."""
+        """Read only the row groups of Parquet, or record batches of Arrow, that contain these rows."""
         if not self._parts:
             return super().take(index)
         collector, memory, first = self.collector(index), ChunkMemory(), 0
         for part in self._parts:
             end = first + part.n_rows
             if collector.wants(first, end):
-                for batch in self._naming_errors(part.read()):
+                for batch in self._checked(part.read()):
                     collector.see(first, self._rows(batch, first, memory))
                     first += len(batch)
             first = end
@@ -93,9 +94,11 @@ class ArrowSource(RowSource):
     @cached_property
     def _parts(self) -> list[Part]:
         if self._has_format("Parquet"):
-            return list(row_groups(self.dataset, lambda group: self._scan(group, self.chunk_rows)))
+            with naming_errors(self.name, _NOT_READ):
+                return list(row_groups(self.dataset, partial(self._scan, batch_rows=self.chunk_rows)))
         if self._has_format("Ipc"):
-            return list(self._naming_errors(record_batches(self.dataset, self.selected, self.chunk_rows)))
+            with naming_errors(self.name, _NOT_READ):
+                return list(record_batches(self.dataset, self.selected, self.chunk_rows))
         return []
 
     def _scan(self, rows: Any, batch_rows: int) -> Iterator[Any]:
@@ -107,24 +110,27 @@ class ArrowSource(RowSource):
             fragment_readahead=1,
             use_threads=decodes_on_threads(),
         )
-        return self._naming_errors(batches)
+        return self._checked(batches)
 
-    def _naming_errors(self, items: Iterator[Any]) -> Iterator[Any]:
-        try:
-            yield from items
-        except (import_pyarrow().ArrowException, OSError) as error:
-            raise ValueError(f"{self.name} cannot be read to its end: {first_line(error)}") from None
+    def _checked(self, batches: Iterator[Any]) -> Iterator[Any]:
+        with naming_errors(self.name, _NOT_READ):
+            for batch in batches:
+                batch.validate(full=True)  # pyarrow ends the process when it uses lists with wrong offsets
+                yield batch
 
     def _rows(self, batch: Any, first: int, memory: ChunkMemory) -> NDArray[Any]:
         """The rows of a record batch, the first of which has this number."""
-        for name, column in zip(self.selected, batch.columns, strict=True):
-            if column.null_count:
-                row = first + int(np.argmax(np.asarray(column.is_null())))
-                raise ValueError(f"Input X has no number in column {name!r} ({self.locate(row)}); fill or drop it.")
+        self._refuse_nulls(batch, first)
         if self.is_list:
             return self._lists(batch.column(0), first)
         columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
         return transpose(columns, memory.empty((len(batch), self.n_columns), self.dtype))
+
+    def _refuse_nulls(self, batch: Any, first: int) -> None:
+        for name, column in zip(self.selected, batch.columns, strict=True):
+            if column.null_count:
+                row = first + int(np.argmax(np.asarray(column.is_null())))
+                raise ValueError(f"Input X has no number in column {name!r} ({self.locate(row)}); fill or drop it.")
 
     def _lists(self, column: Any, first: int) -> NDArray[Any]:
         if not hasattr(column.type, "list_size"):

@@ -9,7 +9,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.data.decoding import naming_damage
+from quickmeans.data.errors import naming_errors
 from quickmeans.data.records import RecordFile
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}  # of the format's definition
@@ -28,7 +28,7 @@ def read_idx(path: str) -> NDArray[Any]:
     """The whole array of a file, in its shape."""
     stored, shape = _header(path)
     offset = 4 + 4 * len(shape)
-    with naming_damage(path), _opener(path)() as file:
+    with naming_errors(path, "is damaged, or is cut short"), _opener(path)() as file:
         content = file.read()
     size = offset + math.prod(shape) * stored.itemsize
     if len(content) != size:
@@ -42,7 +42,7 @@ def _opener(path: str) -> Callable[[], IO[bytes]]:
 
 def _header(path: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """The type and the lengths of the axes."""
-    with naming_damage(path, "IDX file"), _opener(path)() as file:
+    with naming_errors(path, "is no IDX file, or is cut short"), _opener(path)() as file:
         magic = file.read(4)
         sizes = file.read(4 * magic[3]) if len(magic) == 4 else b""
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or len(sizes) < 4 * magic[3] or not sizes:

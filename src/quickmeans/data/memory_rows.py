@@ -110,7 +110,11 @@ class SparseRows(MemoryRows):
     """The rows of a CSR matrix, made dense by blocks."""
 
     def __init__(self, X: Any, weights: Weights = None) -> None:
-        super().__init__(sp.csr_array(X), weights)
+        X = sp.csr_array(X)
+        if X.nnz and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
+            column = int(X.indices.max() if X.indices.max() >= X.shape[1] else X.indices.min())
+            raise ValueError(f"The sparse matrix X names column {column}, but it has {X.shape[1]} columns.")
+        super().__init__(X, weights)
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         step = block_rows(self.shape[1])

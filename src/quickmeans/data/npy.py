@@ -1,6 +1,5 @@
 """NumPy's files: .npy, and the arrays in an .npz."""
 
-import tokenize
 import zipfile
 from typing import IO, Any
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from quickmeans.data.columns import ColumnFile
-from quickmeans.data.decoding import naming_damage
+from quickmeans.data.errors import naming_errors
 from quickmeans.data.records import RecordFile
 from quickmeans.data.source import RowSource
 
@@ -23,7 +22,7 @@ def open_npy(path: str) -> RowSource:
 
 def open_npz(path: str, key: str | None) -> RowSource:
     """The array of an .npz file that `key` names, or its only array."""
-    with naming_damage(path, ".npz file"), zipfile.ZipFile(path) as archive:
+    with naming_errors(path, "is no .npz file, or is cut short"), zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
         key = choose(path, names, key)
         with archive.open(f"{key}.npy") as file:
@@ -50,12 +49,10 @@ def choose(path: str, names: list[str], key: str | None) -> str:
 
 def _header(file: IO[bytes], name: str) -> tuple[tuple[int, int], bool, np.dtype[Any]]:
     """Shape, whether columns are stored one after the other, and the type."""
-    try:
+    with naming_errors(name, "is no .npy file, or is cut short"):
         major, _ = npy_format.read_magic(file)
         read = npy_format.read_array_header_1_0 if major == 1 else npy_format.read_array_header_2_0
         shape, fortran_order, dtype = read(file)
-    except (ValueError, SyntaxError, tokenize.TokenError) as error:  # the header is Python source
-        raise ValueError(f"{name} is no .npy file, or is cut short: {error}.") from None
     if len(shape) != 2 or min(shape) < 0:
         raise ValueError(f"{name} has shape {shape}; rows must be a 2-D array, as X.reshape(len(X), -1) makes it.")
     return (shape[0], shape[1]), fortran_order and min(shape) > 1, dtype

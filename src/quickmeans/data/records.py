@@ -7,7 +7,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.data.decoding import naming_damage
+from quickmeans.data.errors import naming_errors
 from quickmeans.data.reader import RecordReader
 from quickmeans.data.source import RowSource, check_rows_dtype
 
@@ -69,7 +69,7 @@ class RecordFile(RowSource):
                 yield self._rows(records.read(begin, end), range(begin, end))
 
     def _decode(self, opener: Callable[[], IO[bytes]]) -> Iterator[NDArray[Any]]:
-        with naming_damage(self.name):
+        with naming_errors(self.name, "is damaged, or is cut short"):
             file = opener()
         with file:
             self._fill(file, memoryview(bytearray(self.offset)))
@@ -88,7 +88,7 @@ class RecordFile(RowSource):
     def _fill(self, file: IO[bytes], view: memoryview) -> int:
         """Decode as many bytes as there are, or as the view has, and return how many."""
         done = 0
-        with naming_damage(self.name):
+        with naming_errors(self.name, "is damaged, or is cut short"):
             while done < len(view):
                 part = file.read(len(view) - done)
                 if not part:

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.data.collector import RowCollector
 from quickmeans.data.memory_rows import ArrayRows
 from quickmeans.data.prefetch import prefetch
 from quickmeans.data.source import RowSource
@@ -26,8 +28,10 @@ from quickmeans.kmeans.rows import (
     local_points,
 )
 from quickmeans.kmeans.settings import Settings
-from quickmeans.kmeans.start import start_from_stream
+from quickmeans.kmeans.start import sampled_rows, start_from_stream
 from quickmeans.threads import resolve_threads
+
+_KEPT_BYTES = 1 << 28  # that the rows of the samples may take, beside the copies that a run makes of them
 
 
 class StreamRows(Rows):
@@ -36,6 +40,8 @@ class StreamRows(Rows):
     def __init__(self, source: RowSource, weights: Weights = None) -> None:
         self.source, self._weights, self._n_rows = source, weights, source.n_rows
         self._files = self._file_marks()
+        self._kept_index: Index = np.empty(0, np.int64)
+        self._kept_rows: NDArray[Any] = np.empty((0, source.n_columns), source.dtype)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -89,6 +95,9 @@ class StreamRows(Rows):
             )
 
     def take(self, index: Index) -> NDArray[Any]:
+        places = np.searchsorted(self._kept_index, index)
+        if len(self._kept_index) and (self._kept_index[np.minimum(places, len(self._kept_index) - 1)] == index).all():
+            return self._kept_rows[places]
         order = np.argsort(index, kind="stable")
         out = np.empty((len(index), self.source.n_columns), self.dtype)
         out[order] = self.source.take(index[order])
@@ -104,7 +113,14 @@ class StreamRows(Rows):
         raise TypeError("A callable as init needs rows in memory; for rows that are not, give an array.")
 
     def points(self, settings: Settings, seeds: Sequence[int]) -> Points:
-        return local_points(self, resolve_threads(settings.n_threads), spherical=settings.spherical)
+        """The points. The pass for the moments also keeps the rows that the first run samples, if they are known."""
+        rows: Rows = self
+        if len(seeds) and self._n_rows is not None:
+            wanted = sampled_rows(self.shape, self.weights, settings, int(seeds[0]))
+            if len(wanted) * self.source.n_columns * self.dtype.itemsize <= _KEPT_BYTES:
+                rows = _Collecting(self, wanted)
+        points = local_points(rows, resolve_threads(settings.n_threads), spherical=settings.spherical)
+        return replace(points, rows=self)
 
     def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
         return ChunkPass(points, n_clusters, with_bounds=not stateless)
@@ -141,3 +157,22 @@ class StreamRows(Rows):
 
     def locate(self, row: int) -> str:
         return self.source.locate(row)
+
+    def keep(self, index: Index, rows: NDArray[Any]) -> None:
+        """Hold these rows, so that `take` need not read them again."""
+        self._kept_index, self._kept_rows = index, rows
+
+
+class _Collecting(StreamRows):
+    """The same stream; its first pass keeps the rows of an ascending index."""
+
+    def __init__(self, stream: StreamRows, index: Index) -> None:
+        self.__dict__.update(stream.__dict__)
+        self._stream, self._wanted = stream, index
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        collector = RowCollector(self._wanted, self.source.n_columns, self.dtype, self.source.name)
+        for place, block in super().blocks():
+            collector.see(place.start, block)
+            yield place, block
+        self._stream.keep(self._wanted, collector.rows())

@@ -25,14 +25,14 @@ def decodes_on_threads() -> bool:
 
 def choose_columns(names: list[str], columns: Sequence[str] | None, table: str) -> list[str]:
     """The names of the columns to read: the given ones, or all."""
+    if not names:
+        raise ValueError(f"{table} has no columns, or no files; there must be one at least.")
     for column in columns or ():
         if column not in names:
             shown = ", ".join(map(repr, names[:_SHOWN])) + ", ..." * (len(names) > _SHOWN)
             raise ValueError(f"{table} has no column {column!r}; it has {shown}.")
     if not columns:
         _refuse_index(names, table)
-    if not names:
-        raise ValueError(f"{table} has no columns, or no files; there must be one at least.")
     return list(columns or names)
 
 
@@ -56,8 +56,3 @@ def refuse_numbers_as_names(names: list[str], table: str) -> None:
         raise ValueError(
             f"The first line of {table} must name the columns, but has the numbers {', '.join(names[:3])}."
         )
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message, or the name of its class."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

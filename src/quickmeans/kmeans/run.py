@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-import numpy as np
-
 from quickmeans.kmeans.algorithm1 import quick_means
 from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
@@ -14,7 +12,7 @@ from quickmeans.kmeans.lloyd import Clustering, Iterate, Observer, finish, finis
 from quickmeans.kmeans.minibatch import AssignerMaker, mini_batch_means
 from quickmeans.kmeans.rows import Context, Points, Start
 from quickmeans.kmeans.settings import Settings
-from quickmeans.kmeans.start import chooser, given_start
+from quickmeans.kmeans.start import chooser, given_start, run_generators
 from quickmeans.threads import with_one_blas_thread
 
 _ROUNDING = 1e-9  # objectives that differ by a smaller share are equal
@@ -66,7 +64,7 @@ def run_once(
 ) -> Clustering:
     """The clustering of the points that follows from the settings and a seed."""
     seed = seed if checkpoint is None else checkpoint.seed
-    start_rng, screen_rng = np.random.default_rng(seed).spawn(2)
+    start_rng, screen_rng = run_generators(seed)
     choose = chooser(settings, points, screen_rng)
     iterate = None if checkpoint is None else checkpoint.resume(choose)
     if iterate is None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quickmeans import kernels
 from quickmeans.kmeans.blocks import block_rows
-from quickmeans.kmeans.calibration import ScreenChooser, leading_directions
+from quickmeans.kmeans.calibration import ScreenChooser, leading_directions, sample_index
 from quickmeans.kmeans.geometry import Geometry, squared_norms
 from quickmeans.kmeans.lloyd import Iterate, lloyd
 from quickmeans.kmeans.rows import Context, Index, Points, Start
@@ -125,6 +125,21 @@ def stream_sample(n_rows: int, weights: NDArray[np.float64] | None, n_clusters: 
     index = np.arange(n_rows) if weights is None else np.flatnonzero(weights > 0)
     size = sample_size(n_rows, n_clusters)
     return np.sort(rng.choice(index, size, replace=False)) if len(index) > 2 * size else index
+
+
+def sampled_rows(shape: tuple[int, int], weights: NDArray[np.float64] | None, settings: Settings, seed: int) -> Index:
+    """The numbers, in ascending order, of the rows of a stream that a run with this seed takes for its samples."""
+    start_rng, screen_rng = run_generators(seed)
+    calibration = sample_index(*shape, screen_rng)
+    if not isinstance(settings.init, str):
+        return np.unique(calibration)
+    return np.union1d(calibration, stream_sample(shape[0], weights, settings.n_clusters, start_rng))
+
+
+def run_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """The random numbers of a run: for its start, and for the choice of screens."""
+    start_rng, screen_rng = np.random.default_rng(seed).spawn(2)
+    return start_rng, screen_rng
 
 
 def _start_from(points: Points, sample: Points, context: Context) -> Start:
