@@ -212,7 +212,7 @@ def _change_fact(rng, state, lists):
         facts.pop(name, None)
         return f"without {name}"
     old = facts.get(name)
-    near = [old + 1, old - 1, -old, old * 2, float(old)] if type(old) in (int, float) else []
+    near = [old + 1, old - 1, -old, old * 2] if type(old) in (int, float) else []
     facts[name] = [*VALUES, *near][rng.integers(len(VALUES) + len(near))]
     return f"{name} = {str(facts[name])[:30]}"
 
