@@ -31,9 +31,10 @@ from quickmeans.files.container import (
     write,
 )
 from quickmeans.files.models import encode_model, read_model
-from quickmeans.neighbors import METRICS, QKNeighbors
+from quickmeans.neighbors import QKNeighbors
 from quickmeans.neighbors_transformer import QKNeighborsTransformer
 from quickmeans.search.lists import check_payload, faiss_library
+from quickmeans.search.metrics import METRICS
 
 KINDS = {kind.__name__: kind for kind in (QKNeighbors, QKNeighborsTransformer)}
 _NOT_STORED = {"n_threads", "quantizer"}
