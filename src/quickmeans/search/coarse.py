@@ -25,5 +25,8 @@ def nearest_lists(
 
 
 def _n_listed(m: int, n_candidates: float) -> int:
-    """How many lists the product proposes, of which exact distances choose m."""
+    """How many lists the product proposes, of which exact distances choose m.
+
+    These contain 99.3 % of the m nearest lists or more (MNIST and word vectors; benchmarks/thresholds.py).
+    """
     return m + m // 2 + 4 * (1 + math.ceil(n_candidates))

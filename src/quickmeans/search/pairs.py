@@ -19,9 +19,10 @@ from quickmeans.search.lists import Lists, faiss_library, list_rows, list_sizes
 from quickmeans.search.probes import Neighbors, Probes, empty_neighbors, on_one_faiss_thread, search_probes
 from quickmeans.threads import run_in_threads
 
-_BUFFER = 1 << 19  # numbers in a worker's copy of queries: 2 MB, which the second-level cache holds
-_PRODUCT_QUERIES, _PRODUCT_ROWS = 8, 16  # a list of so many rows that meets so many queries
-_PRODUCT_DISTANCES = 1024  # and so many of both together is searched by a matrix product
+_BUFFER = 1 << 19  # numbers in a worker's copy of queries: 2 MB
+# A matrix product is for lists with so many queries, rows, and pairs of both. From there on it is faster for 784
+# features; for 128 features, from four times as many pairs on (benchmarks/thresholds.py).
+_PRODUCT_QUERIES, _PRODUCT_ROWS, _PRODUCT_DISTANCES = 8, 16, 1024
 # A squared distance below this share of |x - c|^2 is computed again. Products round by about 4 eps |x - c|^2, so that
 # the other ones are right to 4 eps / _CLOSE = 2.4e-4.
 _CLOSE = 2e-3
