@@ -71,7 +71,7 @@ class Problem:
         return Landmarks.dense(points, self.origin, self.dtype)
 
     def clusters(self) -> Clusters:
-        """As many clusters of the rows as there are to be landmarks."""
+        """A clustering of the rows with as many clusters as landmarks are needed."""
         return self.cluster(self.n_landmarks, self.rng.randint(2**31))
 
 

@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from quickmeans.nystroem.kernels import Gaussian, Kernel
-from quickmeans.nystroem.rows import block_rows, blocks, slices, take
+from quickmeans.nystroem.rows import blocks, dense_slices, slices, take
 from quickmeans.threads import run_in_threads
 
 _ROWS = 512  # of a block: its kernel values, 1 MB for 512 landmarks in float32, are normalised while in the cache
@@ -78,7 +78,7 @@ def _empty_values(X: Any, kernel: Kernel) -> NDArray[Any]:
 
 def _over_blocks(work: Callable[[slice], None], X: Any, n_threads: int) -> None:
     """Do the work for all blocks of rows of X; their bounds do not depend on the number of threads."""
-    parts = slices(X.shape[0], min(_ROWS, block_rows(X.shape[1])))
+    parts = dense_slices(X, _ROWS)
     if len(parts) == 1:
         work(parts[0])
     else:

@@ -35,19 +35,19 @@ def by_leverage(
     sample = order[: min(sizes.pop(), n_landmarks)]
     weights = np.ones(len(sample))
     while True:
-        among = order[: sizes.pop() if sizes else n]
-        scores = _scores(X, among, sample, weights, kernel, rank, oversampling, n_threads)
-        if len(among) == n:
-            return _drawn(among, scores, n_landmarks, rng)
-        chosen = rng.random_sample(len(among)) < scores
+        subset = order[: sizes.pop() if sizes else n]
+        scores = _scores(X, subset, sample, weights, kernel, rank, oversampling, n_threads)
+        if len(subset) == n:
+            return _drawn(subset, scores, n_landmarks, rng)
+        chosen = rng.random_sample(len(subset)) < scores
         if not chosen.any():
             chosen[scores.argmax()] = True
-        sample, weights = among[chosen], 1 / np.sqrt(scores[chosen])
+        sample, weights = subset[chosen], 1 / np.sqrt(scores[chosen])
 
 
 def _scores(
     X: Any,
-    among: NDArray[np.int64],
+    subset: NDArray[np.int64],
     sample: NDArray[np.int64],
     weights: NDArray[np.float64],
     kernel: Kernel,
@@ -55,7 +55,7 @@ def _scores(
     oversampling: float,
     n_threads: int,
 ) -> NDArray[np.float64]:
-    """Estimated scores of the rows `among`, between 0 and 1.
+    """Estimated scores of the rows `subset`, between 0 and 1.
 
     The ridge is the sum of all eigenvalues but the `rank` largest, divided by `rank`.
     """
@@ -64,12 +64,12 @@ def _scores(
     W = to_sample.values(points, n_threads)
     eigenvalues = scipy.linalg.eigvalsh(W * np.outer(weights, weights), check_finite=False)
     if eigenvalues[-1] < 1e-150:  # the kernel is zero on the sample, and all rows get the same score
-        return np.full(len(among), min(1.0, rank * oversampling / len(among)))
+        return np.full(len(subset), min(1.0, rank * oversampling / len(subset)))
     ridge = max(eigenvalues[:-rank].clip(min=0).sum() / rank, 1e-12 * eigenvalues[-1])
     inverse = scipy.linalg.pinvh(W + np.diag(ridge / weights**2), check_finite=False)
-    scores = np.empty(len(among))
-    for part in slices(len(among), block_rows(X.shape[1])):
-        rows = take(X, among[part]).astype(np.float64)
+    scores = np.empty(len(subset))
+    for part in slices(len(subset), block_rows(X.shape[1])):
+        rows = take(X, subset[part]).astype(np.float64)
         C = to_sample.values(rows, n_threads)
         residuals = kernel.diagonal(rows) - np.einsum("ik,kl,il->i", C, inverse, C, optimize=True)
         scores[part] = oversampling * residuals / ridge
@@ -77,7 +77,7 @@ def _scores(
 
 
 def _drawn(
-    among: NDArray[np.int64], scores: NDArray[np.float64], n_landmarks: int, rng: np.random.RandomState
+    subset: NDArray[np.int64], scores: NDArray[np.float64], n_landmarks: int, rng: np.random.RandomState
 ) -> NDArray[np.int64]:
-    chosen = rng.choice(len(among), n_landmarks, replace=False, p=scores / scores.sum())
-    return np.sort(among[chosen])
+    chosen = rng.choice(len(subset), n_landmarks, replace=False, p=scores / scores.sum())
+    return np.sort(subset[chosen])

@@ -11,7 +11,7 @@ from quickmeans.kmeans.moments import Moments
 from quickmeans.kmeans.points import row_blocks, rows_at_a_time
 from quickmeans.transform.checks import readable
 
-# What rows may have as they are; other types become float64.
+# Rows of these types are used as they are, in native byte order; rows of other types are converted to float64.
 TYPES = [np.float64, np.float32, np.dtype(np.float32).newbyteorder()]
 
 
@@ -34,6 +34,11 @@ def blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
 def slices(n: int, size: int) -> list[slice]:
     """0 to n in slices of this size, the last one shorter."""
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
+
+
+def dense_slices(X: Any, size: int) -> list[slice]:
+    """Slices of this size, or shorter ones if so many rows of a sparse matrix would be a large array."""
+    return slices(X.shape[0], min(size, block_rows(X.shape[1])) if sp.issparse(X) else size)
 
 
 def block_rows(n_columns: int) -> int:
