@@ -13,6 +13,7 @@ import numpy as np
 from benchmarks.data import split
 from benchmarks.harness import alternate
 from quickmeans import QKNeighbors, QKNystroem, SparseProduct
+from quickmeans.data.memory_rows import as_rows
 from quickmeans.nystroem.structured import Structured
 from quickmeans.search import pairs, scan
 from quickmeans.search.coarse import _n_listed
@@ -98,7 +99,7 @@ def iterations():
         for n in (0, 5, 10, 20):
             structure = Structured("hadamard", K, X.shape[1], np.random.RandomState(0))
             with patch("quickmeans.nystroem.structured._ITERATIONS", n):
-                product = structure.learned(X, mean, X[: structure.n_blocks] - mean, np.float64, 2)
+                product = structure.learned(as_rows(X), mean, X[: structure.n_blocks] - mean, np.float64, 2)
             _, distances = product.nearest_row(X - mean, return_distance=True)
             print(f"{K} landmarks, {n} iterations: {(distances**2).sum():.5g}")
 

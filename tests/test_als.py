@@ -197,9 +197,9 @@ def test_bad_arguments():
         ({"method": "svd", "tol": 1}, TypeError, "'svd' is in closed form and takes no tol"),
         ({"method": "svd", "compression": 60}, ValueError, "'svd' does not fit compression 60"),
         ({"method": "haar", "compression": 40}, ValueError, "'haar' does not fit compression 40"),
-        ({"method": "dct", "compression": 0}, ValueError, "compression must be a number above zero"),
-        ({"n_factors": 1}, ValueError, "n_factors must be at least 2"),
-        ({"n_factors": 2.5}, TypeError, "n_factors must be a whole number"),
+        ({"method": "dct", "compression": 0}, ValueError, "compression must be a finite number above 0, got 0"),
+        ({"n_factors": 1}, ValueError, "n_factors must be a whole number from 2 to 64, got 1"),
+        ({"n_factors": 2.5}, ValueError, "n_factors must be a whole number"),
         ({"n_factors": 40, "init": "svd"}, ValueError, "take fewer factors"),
         ({"init": SparseProduct([U])}, ValueError, "a product of two or more factors"),
     ]:

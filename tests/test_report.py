@@ -1,4 +1,4 @@
-"""The report page: what it says is true, and a real browser shows it."""
+"""The report page: its statements are true, and a browser shows it."""
 
 import io
 import json
@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits, make_blobs
 
 import quickmeans
 from quickmeans import QKMeans
-from quickmeans.cli.main import main
+from quickmeans.cli.main import program
 from quickmeans.report import write_report
 from quickmeans.report.centroids import check_image_shape
 from quickmeans.report.cost import measure
@@ -25,7 +25,7 @@ from quickmeans.report.factors import density
 from quickmeans.report.page import is_report
 from quickmeans.report.patches import patches
 from quickmeans.report.png import encode, shrunk, tinted
-from quickmeans.report.survey import survey
+from quickmeans.report.survey import survey_rows
 from quickmeans.report.svg import number, short, ticks
 
 VOID = {"meta", "link", "img", "br", "circle", "line", "rect", "polyline", "path", "image"}
@@ -117,22 +117,22 @@ def test_a_survey_reads_all_rows_once(exact, digits):
 
     source = quickmeans.data.open_rows(chunks)
     reads.clear()
-    found = survey(exact, source)
+    survey = survey_rows(exact, source)
     assert len(reads) == 1
-    np.testing.assert_array_equal(found.sizes, np.bincount(exact.predict(digits), minlength=40))
-    assert found.objective == pytest.approx(-exact.score(digits), rel=1e-5)
-    assert found.largest(40, 3).tolist() == np.argsort(-found.sizes, kind="stable")[:3].tolist()
+    np.testing.assert_array_equal(survey.sizes, np.bincount(exact.predict(digits), minlength=40))
+    assert survey.objective == pytest.approx(-exact.score(digits), rel=1e-5)
+    assert survey.largest(40, 3).tolist() == np.argsort(-survey.sizes, kind="stable")[:3].tolist()
 
 
 def test_a_sample_is_of_different_rows(exact, digits, monkeypatch):
     monkeypatch.setattr("quickmeans.report.survey._MOST_ROWS", 500)
     numbered = digits.copy()
     numbered[:, 0] = np.arange(len(digits))
-    found = survey(exact, lambda: iter(np.array_split(numbered, 5)))
-    chosen = found.sample[:, 0].astype(int)
+    survey = survey_rows(exact, lambda: iter(np.array_split(numbered, 5)))
+    chosen = survey.sample[:, 0].astype(int)
     assert len(set(chosen)) == len(chosen) == 500
-    np.testing.assert_array_equal(found.sample, numbered[chosen])
-    np.testing.assert_array_equal(found.labels, exact.predict(numbered)[chosen])
+    np.testing.assert_array_equal(survey.sample, numbered[chosen])
+    np.testing.assert_array_equal(survey.labels, exact.predict(numbered)[chosen])
     assert 0.4 < np.median(chosen) / len(digits) < 0.6
 
 
@@ -268,7 +268,7 @@ def test_a_page_of_rows_that_are_all_alike(tmp_path):
 
 
 def test_what_cannot_be_shown(exact, digits, tmp_path):
-    with pytest.raises(TypeError, match="A report is of a QKMeans, got KMeans"):
+    with pytest.raises(TypeError, match="model must be a QKMeans, got KMeans"):
         write_report(KMeans(), tmp_path / "page.html")
     with pytest.raises(ValueError, match="63 features"):
         write_report(exact, tmp_path / "page.html", digits[:, :63])
@@ -281,7 +281,7 @@ def test_what_cannot_be_shown(exact, digits, tmp_path):
 
 
 def run(*args):
-    return CliRunner().invoke(main, [str(arg) for arg in args])
+    return CliRunner().invoke(program, [str(arg) for arg in args])
 
 
 def test_the_command(small, digits, tmp_path):

@@ -211,9 +211,11 @@ def test_types_and_inputs_left_alone(solver, rng):
         ({"weights": -np.ones(8)}, ValueError, "weights must be finite, not negative"),
         ({"weights": np.zeros(8)}, ValueError, "not all zero"),
         ({"max_iter": -1}, ValueError, "max_iter must be"),
-        ({"max_iter": 1.5}, TypeError, "max_iter must be a whole number"),
-        ({"tol": -1.0}, ValueError, "tol must be a number not below zero"),
-        ({"tol": "small"}, TypeError, "tol must be a number"),
+        ({"max_iter": 1.5}, ValueError, "max_iter must be a whole number"),
+        ({"max_iter": 2**70}, ValueError, "max_iter must be a whole number from [01] to 9223372036854775807, got 1180"),
+        ({"tol": -1.0}, ValueError, "tol must be a finite number not below 0, got -1.0"),
+        ({"tol": "small"}, ValueError, "tol must be a finite number"),
+        ({"tol": 10**400}, ValueError, "tol must be a finite number"),
     ],
 )
 def test_bad_input(solver, change, error, message):
@@ -225,16 +227,19 @@ def test_bad_input(solver, change, error, message):
 def test_bad_arguments_of_one_solver():
     U = np.eye(8)
     for arguments, message in [
-        ({"compression": 0}, "compression must be a number above zero"),
+        ({"compression": 0}, "compression must be a finite number above 0, got 0"),
         ({"compression": 60}, r"at most 7\.111 is possible"),
-        ({"inner_dim": 0}, "inner_dim must be a whole number above zero"),
+        ({"inner_dim": 0}, "inner_dim must be a whole number not below 1 or 'auto', got 0"),
         ({"init": "random"}, "init must be 'auto', 'svd', 'identity'"),
+        ({"n_factors": 10**6}, "n_factors must be a whole number from 2 to 64, got 1000000"),
     ]:
         with pytest.raises(ValueError, match=message):
             sparse_als(U, **({"compression": 3} | arguments))
     for arguments, message in [
-        ({"n_factors": 0}, "n_factors must be a whole number above zero"),
-        ({"sparsity_level": 0}, "sparsity_level must be a whole number above zero"),
+        ({"n_factors": 0}, "n_factors must be a whole number from 1 to 64 or 'auto', got 0"),
+        ({"n_factors": 10**6}, "n_factors must be a whole number from 1 to 64 or 'auto', got 1000000"),
+        ({"n_factors": 2**70}, "n_factors must be a whole number from 1 to 64"),
+        ({"sparsity_level": 0}, "sparsity_level must be a whole number not below 1, got 0"),
         ({"lambda_update": "never"}, "lambda_update must be 'factor' or 'sweep'"),
         ({"init": SparseProduct([np.eye(3)])}, r"init must be a SparseProduct of shape \(8, 8\), got shape \(3, 3\)"),
         ({"n_factors": 2, "projections": [TopPerRow(1)]}, "one projection per factor: 2 factors, got 1"),

@@ -15,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
+from quickmeans.data.features import with_columns
+from quickmeans.data.memory_rows import MemoryRows, as_rows
+from quickmeans.files import container
 from quickmeans.nystroem.choice import (
     CHOICES,
     Chosen,
@@ -26,13 +29,17 @@ from quickmeans.nystroem.choice import (
     rounded,
 )
 from quickmeans.nystroem.features import features, kernel_values, relative_error, root_inverse
-from quickmeans.nystroem.gamma import check_gamma, resolve_gamma
-from quickmeans.nystroem.kernels import Landmarks, check_kernel, make_kernel
-from quickmeans.nystroem.rows import TYPES, checked_rows, mean_and_spread, take
+from quickmeans.nystroem.gamma import check_gamma, mean_and_spread, resolve_gamma
+from quickmeans.nystroem.kernels import NAMES, Landmarks, check_kernel, make_kernel
+from quickmeans.nystroem.storage import stored_arrays
 from quickmeans.rollback import unchanged_on_error
+from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
 
+_NOT_STORED = {"n_threads"}
 _ITERATIONS = 20  # of k-means, as in the paper
+# Rows of these types are used as they are, in native byte order; rows of other types are converted to float64.
+_TYPES = [np.float64, np.float32, np.dtype(np.float32).newbyteorder()]
 _MOST_ROWS = 5000  # on which the error is computed: their kernel matrix has 25 million entries, some seconds of work
 
 
@@ -149,12 +156,12 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         self._check_parameters()
         with unchanged_on_error(self):
-            X = self._check_rows(X, reset=True)
+            rows = self._check_rows(X, reset=True)
             n_threads = resolve_threads(self.n_threads)
-            mean, spread = mean_and_spread(X, n_threads)
+            mean, spread = mean_and_spread(rows, n_threads)
             self.gamma_ = resolve_gamma(self.gamma, mean, spread)
             self._fitted_kernel = (self.kernel, self.degree, self.coef0)
-            landmarks, self.component_indices_ = self._chosen(X, mean)
+            landmarks, self.component_indices_ = self._chosen(rows, mean)
             self._set_landmarks(landmarks)
             dtype = landmarks.product.dtype
             W = self._values.values(landmarks.rows(), n_threads)
@@ -168,52 +175,50 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._values = make_kernel(kernel, self.gamma_, degree, coef0, landmarks)
         self._n_features_out = len(self.components_)
 
-    def _chosen(self, X: Any, mean: NDArray[np.float64]) -> Chosen:
-        """The landmarks, and which rows of X they are if they are rows of X."""
-        dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+    def _chosen(self, rows: MemoryRows, mean: NDArray[np.float64]) -> Chosen:
+        """The landmarks, and which rows they are if they are rows."""
+        n_rows, n_columns = rows.shape
+        dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
         center = rounded(mean, dtype)
         problem = Problem(
-            X=X,
+            rows=rows,
             mean=center,
             origin=center if self.kernel == "rbf" else np.zeros_like(center),
             dtype=dtype,
-            n_landmarks=min(int(self.n_components), X.shape[0]),
+            n_landmarks=min(int(self.n_components), n_rows),
             kernel=partial(make_kernel, self.kernel, self.gamma_, self.degree, self.coef0),
             compression=self.compression,
-            cluster=partial(self._cluster, X),
+            cluster=partial(self._cluster, rows),
             rng=check_random_state(self.random_state),
             n_threads=resolve_threads(self.n_threads),
         )
         if isinstance(self.landmarks, QKMeans):
-            model = self._fitted(self.landmarks, X)
-            if model._fitted_shortlist == 0 and model.product_ is not None:
+            model = self._fitted(self.landmarks, rows)
+            if model.centers_are_product_rows_ and model.product_ is not None:
                 return product_rows(model.product_, model.mean_, dtype), None
             return compressed_centers(problem, model), None
         if not isinstance(self.landmarks, str):
-            return problem.dense(given_points(self.landmarks, X.shape[1], dtype)), None
-        if self.n_components > X.shape[0]:
-            warnings.warn(
-                f"n_components={self.n_components} is more than the {X.shape[0]} rows of X; "
-                f"there will be {X.shape[0]} components.",
-                stacklevel=3,
-            )
+            return problem.dense(given_points(self.landmarks, n_columns, dtype)), None
+        if self.n_components > n_rows:
+            message = f"n_components={self.n_components} is more than the {n_rows} rows of X"
+            warnings.warn(f"{message}; there will be {n_rows} components.", stacklevel=3)
         return CHOICES[self.landmarks](problem)
 
-    def _cluster(self, X: Any, n_clusters: int, seed: int) -> QKMeans:
+    def _cluster(self, rows: MemoryRows, n_clusters: int, seed: int) -> QKMeans:
         model = QKMeans(n_clusters, max_iter=_ITERATIONS, random_state=seed, n_threads=self.n_threads)
-        return self._fitted(model, X)
+        return self._fitted(model, rows)
 
-    def _fitted(self, model: QKMeans, X: Any) -> QKMeans:
-        """The model, or its clone fitted to X."""
+    def _fitted(self, model: QKMeans, rows: MemoryRows) -> QKMeans:
+        """The model, or its clone fitted to the rows."""
         try:
             check_is_fitted(model)
         except NotFittedError:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # about empty clusters: landmarks may be equal
-                model = clone(model).fit(X)
-        if model.n_features_in_ != X.shape[1]:
+                model = clone(model).fit(rows.whole())
+        if model.n_features_in_ != rows.shape[1]:
             raise ValueError(
-                f"landmarks is a QKMeans fitted to {model.n_features_in_} features, but X has {X.shape[1]}; "
+                f"landmarks is a QKMeans fitted to {model.n_features_in_} features, but X has {rows.shape[1]}; "
                 "they must be as many."
             )
         return model
@@ -233,7 +238,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Its inner products approximate the kernel.
         """
         check_is_fitted(self)
-        return self._features(self._check_rows(X, reset=False))
+        return self._features(self._check_rows(X))
 
     def kernel_row(self, X: Any) -> NDArray[Any]:
         r"""Compute rows of C: kernel values between the rows of X and the landmarks.
@@ -250,7 +255,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         C : ndarray of shape (n_samples, K)
         """
         check_is_fitted(self)
-        return kernel_values(self._check_rows(X, reset=False), self._values, resolve_threads(self.n_threads))
+        return kernel_values(self._check_rows(X), self._values, resolve_threads(self.n_threads))
 
     def approximate_kernel(self, X: Any, Y: Any = None) -> NDArray[Any]:
         r"""Compute :math:`\tilde K = C_X W^+ C_Y'`, the approximate kernel between the rows of X and of Y.
@@ -266,8 +271,8 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         kernel : ndarray of shape (n_samples, n_others)
         """
         check_is_fitted(self)
-        F = self._features(self._check_rows(X, reset=False))
-        return np.asarray(F @ (F if Y is None else self._features(self._check_rows(Y, reset=False))).T)
+        F = self._features(self._check_rows(X))
+        return np.asarray(F @ (F if Y is None else self._features(self._check_rows(Y))).T)
 
     def approximation_error(self, X: Any) -> float:
         r"""Compute :math:`\|K - \tilde K\|_F / \|K\|_F` for the kernel matrix of the rows of X, which is never formed.
@@ -283,27 +288,79 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         error : float
         """
         check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
-        n = X.shape[0]
+        rows = self._check_rows(X)
+        n = rows.shape[0]
         seed = check_random_state(self.random_state).randint(2**31)
         drawn = np.random.default_rng(seed).permutation(n)[:_MOST_ROWS]  # another sample than that of the landmarks
-        rows = take(X, np.sort(drawn) if n > _MOST_ROWS else slice(None))
-        return relative_error(rows, self._features(rows), self._values, n, resolve_threads(self.n_threads))
+        sample = rows.take(np.sort(drawn) if n > _MOST_ROWS else slice(None))
+        return relative_error(sample, self._features(as_rows(sample)), self._values, n, resolve_threads(self.n_threads))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to the file `path` for :func:`quickmeans.load`."""
-        from quickmeans.files.models import save  # which imports this module
+        """Write the fitted model to the file `path` for :func:`quickmeans.load`.
 
-        save(self, path)
+        The file is complete or absent, whatever happens. Not stored are `n_threads`, `landmarks` that are not a name,
+        and a generator as `random_state`: a loaded model has their defaults. A model whose kernel is a pair of
+        functions cannot be stored.
+        """
+        container.write(path, self.to_state())
 
-    def _features(self, X: Any) -> NDArray[Any]:
-        normalization = self.normalization_.astype(np.result_type(self.normalization_.dtype, X.dtype), copy=False)
-        return features(X, self._values, normalization, resolve_threads(self.n_threads))
+    def to_state(self) -> State:
+        """What a file holds of the fitted model."""
+        check_is_fitted(self)
+        self._check_parameters()
+        kernel, degree, coef0 = self._fitted_kernel
+        if not isinstance(kernel, str):
+            raise ValueError("A kernel that is a pair of functions cannot be stored; use one that has a name.")
+        facts = {
+            "parameters": storable_parameters(self.get_params(deep=False), _NOT_STORED),
+            "fitted_kernel": kernel,
+            "fitted_degree": float(degree),
+            "fitted_coef0": float(coef0),
+            "gamma": float(self.gamma_),
+            "working_dtype": self.product_.dtype.name,
+            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
+        }
+        state = State("QKNystroem", facts, {"mean": self.mean_, "normalization": self.normalization_})
+        state.add_product(self.product_)
+        if self.component_indices_ is not None:
+            state.tensors["component_indices"] = self.component_indices_.astype(np.uint64)
+        if not state.affords(self.product_):
+            state.tensors["components"] = self.components_
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The model that :meth:`to_state` made the state of; a ValueError says what is wrong with it."""
+        known = cls().get_params().keys() - _NOT_STORED
+        model = cls(**state.parameters(known, strings=("landmarks", "kernel")))
+        model._check_parameters()
+        model._fitted_kernel = (
+            state.choice("fitted_kernel", NAMES),
+            state.number("fitted_degree", float, 1.0),
+            state.number("fitted_coef0", float),
+        )
+        model.gamma_ = state.number("gamma", float, np.finfo(np.float64).tiny)
+        dtype, mean = state.dtype("working_dtype"), state.tensor("mean", 1, ("float64",))
+        product = state.product(len(mean), dtype)
+        if product is None:
+            raise ValueError("there must be factors.")
+        model.normalization_, model.component_indices_ = stored_arrays(state, product, dtype)
+        model.n_features_in_ = len(mean)
+        model.__dict__.update(state.feature_names(len(mean)))
+        state.finish()
+        with np.errstate(all="ignore"):  # landmarks that are too large are refused
+            model._set_landmarks(Landmarks(product, mean))
+            model._values.values(mean[None].astype(dtype), 1)
+        return model
+
+    def _features(self, rows: MemoryRows) -> NDArray[Any]:
+        normalization = self.normalization_.astype(np.result_type(self.normalization_.dtype, rows.dtype), copy=False)
+        return features(rows, self._values, normalization, resolve_threads(self.n_threads))
 
     # ---- checks ---------------------------------------------------------------------------------------------------
 
-    def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        return checked_rows(validate_data(self, X, reset=reset, accept_sparse="csr", dtype=TYPES))
+    def _check_rows(self, X: Any, *, reset: bool = False) -> MemoryRows:
+        return as_rows(validate_data(self, with_columns(X), reset=reset, accept_sparse="csr", dtype=_TYPES))
 
     def _check_parameters(self) -> None:
         check_kernel(self.kernel)

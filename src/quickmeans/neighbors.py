@@ -1,6 +1,7 @@
 """QKNeighbors: nearest-neighbour search in inverted lists, with QKMeans as the coarse step."""
 
 from copy import copy
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
@@ -12,17 +13,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
+from quickmeans.data.features import with_columns
+from quickmeans.files import container, indexes
 from quickmeans.rollback import unchanged_on_error
 from quickmeans.search.ids import check_ids
 from quickmeans.search.index import InvertedIndex
-from quickmeans.search.lists import add_rows, build_lists, check_payload, exported, faiss_library, remove_rows
+from quickmeans.search.lists import Lists, add_rows, build_lists, check_payload, exported, faiss_library, remove_rows
 from quickmeans.search.metrics import METRICS, Metric
 from quickmeans.search.queries import NeighborQueries, check_radius
 from quickmeans.search.rows import as_float32, with_directions
+from quickmeans.search.storage import write_lists
 from quickmeans.search.training import train
 from quickmeans.search.tuning import default_n_lists, fewest_probes, tuning_sample
+from quickmeans.state import UNSIGNED, State, narrow, storable_parameters
 from quickmeans.threads import resolve_threads
 
+_NOT_STORED = {"n_threads", "quantizer"}
 _TRAINING_ITERATIONS = 10  # as faiss trains the centroids of its inverted lists
 
 
@@ -193,11 +199,48 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         return exported(self._lists, self.nprobe_, normalize=self._fitted_metric == "cosine")
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the index to `path` and a file beside it, for :func:`quickmeans.load`."""
-        from quickmeans.files.indexes import save  # which imports this module
+        """Write the index to `path` and a file beside it, for :func:`quickmeans.load`.
 
+        Both are complete or absent, whatever happens. Not stored are `n_threads`, and a generator as `random_state`.
+        """
+        indexes.write(path, self.to_state(), partial(write_lists, self._lists))
+
+    def to_state(self) -> State:
+        """What a file holds of the fitted index, but for its lists."""
         check_is_fitted(self)
-        save(self, path)
+        self._check_parameters()
+        facts = {
+            "parameters": storable_parameters(self.get_params(deep=False), _NOT_STORED),
+            "metric": self._fitted_metric,
+            "nprobe": self.nprobe_,
+            "n_features_in": self.n_features_in_,
+            "n_ids": self._n_ids,
+            "faiss_version": faiss_library().__version__,
+            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
+        }
+        tensors = {
+            "quantizer": np.frombuffer(container.encode(self.quantizer_.to_state()), np.uint8),
+            "removed": narrow(np.flatnonzero(self._removed), self._n_ids),
+        }
+        return State(type(self).__name__, facts, tensors)
+
+    @classmethod
+    def from_state(cls, state: State, lists: Lists) -> Self:
+        """The index that :meth:`to_state` made the state of, with its lists."""
+        index = cls(**state.parameters(cls().get_params().keys() - _NOT_STORED))
+        index._check_parameters()
+        with container.explaining("has a quantizer that", "model"):
+            index.quantizer_ = QKMeans.from_state(container.decode(state.tensor("quantizer", 1, ("uint8",)).tobytes()))
+        K, D = index.quantizer_.cluster_centers_.shape
+        if (lists.nlist, lists.d) != (K, D) or state.number("n_features_in", int) != D:
+            raise ValueError("its lists must be those of its quantizer.")
+        index._fitted_metric = state.choice("metric", METRICS)
+        index.nprobe_, index.n_features_in_ = state.number("nprobe", int, 1, K), D
+        index._removed, index._lists = np.zeros(state.number("n_ids", int, 0), np.bool_), lists
+        index._removed[state.tensor("removed", 1, UNSIGNED)] = True
+        index.__dict__.update(state.feature_names(D))
+        state.finish()
+        return index
 
     # ---- coarse step ----------------------------------------------------------------------------------------------
 
@@ -208,7 +251,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
     @property
     def _index(self) -> InvertedIndex:
         coarse = self.quantizer_
-        return InvertedIndex(self._lists, self._metric, coarse._screen, coarse.n_candidates_)
+        return InvertedIndex(self._lists, self._metric, coarse.assigner_, coarse.n_candidates_)
 
     @property
     def _n_ids(self) -> int:
@@ -260,7 +303,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         """X in float32, row-major and finite; its rows have length one for cosines."""
         plain = type(X) is np.ndarray and X.dtype == np.float32 and X.ndim == 2 and not reset
         if not (plain and X.shape[1] == self.n_features_in_ and len(X) and not hasattr(self, "feature_names_in_")):
-            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+            X = validate_data(self, with_columns(X), reset=reset, dtype="numeric", ensure_all_finite=False)
         return self._metric.prepare(as_float32(X, "X"), "X")
 
     def _check_parameters(self) -> None:

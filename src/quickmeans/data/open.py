@@ -92,6 +92,10 @@ def _open_path(path: str, key: str | None, columns: Sequence[str] | None) -> Row
         raise ValueError(f"A key names an array of an .npz or HDF5 file, but {path} is neither.")
     if columns is not None and kind is None:
         raise ValueError(f"Columns are chosen from a table (Parquet, Arrow, CSV), but {path} is none.")
+    if kind == "csv":
+        from quickmeans.data.csv import CsvFile
+
+        return CsvFile(path, columns)
     if kind is not None:
         from quickmeans.data.arrow import open_dataset
 

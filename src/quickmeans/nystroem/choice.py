@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from quickmeans.data.memory_rows import MemoryRows, as_rows
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import features, relative_error, root_inverse
 from quickmeans.nystroem.kernels import Kernel, Landmarks
 from quickmeans.nystroem.leverage import by_leverage
-from quickmeans.nystroem.rows import take
 from quickmeans.nystroem.structured import Structured
 from quickmeans.transform import SparseProduct
 
@@ -37,8 +37,7 @@ class Problem:
 
     Attributes
     ----------
-    X : array or CSR matrix
-        The rows.
+    rows : MemoryRows
     mean : array of shape (n_features,)
         The mean of the rows, rounded to `dtype`.
     origin : array of shape (n_features,)
@@ -55,7 +54,7 @@ class Problem:
     n_threads : int
     """
 
-    X: Any
+    rows: MemoryRows
     mean: NDArray[np.float64]
     origin: NDArray[np.float64]
     dtype: np.dtype[Any]
@@ -75,7 +74,7 @@ class Problem:
         return self.cluster(self.n_landmarks, self.rng.randint(2**31))
 
 
-Chosen = tuple[Landmarks, NDArray[np.int64] | None]  # and which rows of X they are, if they are rows of X
+Chosen = tuple[Landmarks, NDArray[np.int64] | None]  # and which rows they are, if they are rows
 
 
 def _kmeans(problem: Problem) -> Chosen:
@@ -87,22 +86,22 @@ def _qkmeans(problem: Problem) -> Chosen:
 
 
 def _uniform(problem: Problem) -> Chosen:
-    rows = np.sort(problem.rng.permutation(problem.X.shape[0])[: problem.n_landmarks])
-    return problem.dense(take(problem.X, rows)), rows
+    index = np.sort(problem.rng.permutation(problem.rows.shape[0])[: problem.n_landmarks])
+    return problem.dense(problem.rows.take(index)), index
 
 
 def _leverage(problem: Problem) -> Chosen:
     kernel = problem.kernel(problem.dense(problem.origin[None]))
-    rows = by_leverage(problem.X, kernel, problem.n_landmarks, problem.rng, problem.n_threads)
-    return problem.dense(take(problem.X, rows)), rows
+    index = by_leverage(problem.rows, kernel, problem.n_landmarks, problem.rng, problem.n_threads)
+    return problem.dense(problem.rows.take(index)), index
 
 
 def _structured(problem: Problem, transform: str, *, learn: bool = False) -> Chosen:
-    X, mean, rng = problem.X, problem.mean, problem.rng
-    structure = Structured(transform, problem.n_landmarks, X.shape[1], rng)
-    vectors = take(X, rng.permutation(X.shape[0])[: structure.n_blocks]) - mean
+    rows, mean, rng = problem.rows, problem.mean, problem.rng
+    structure = Structured(transform, problem.n_landmarks, rows.shape[1], rng)
+    vectors = rows.take(rng.permutation(rows.shape[0])[: structure.n_blocks]) - mean
     if learn:
-        return Landmarks(structure.learned(X, mean, vectors, problem.dtype, problem.n_threads), mean), None
+        return Landmarks(structure.learned(rows, mean, vectors, problem.dtype, problem.n_threads), mean), None
     return Landmarks(structure.product(vectors, problem.dtype), mean), None
 
 
@@ -145,18 +144,18 @@ def product_rows(product: SparseProduct, mean: NDArray[np.float64], dtype: np.dt
 
 def compressed_centers(problem: Problem, clusters: Clusters) -> Landmarks:
     """A product near the centroids, chosen by the error of the kernel matrix of a sample of the rows."""
-    n_rows, mean, n_threads = problem.X.shape[0], problem.mean, problem.n_threads
-    sample = take(problem.X, np.sort(problem.rng.permutation(n_rows)[:_SAMPLE])).astype(np.float64)
+    rows, mean, n_threads = problem.rows, problem.mean, problem.n_threads
+    sample = rows.take(np.sort(problem.rng.permutation(rows.shape[0])[:_SAMPLE])).astype(np.float64)
 
     def error(product: SparseProduct) -> float:
         landmarks = Landmarks(product, mean)
         kernel = problem.kernel(landmarks)
         normalization = root_inverse(kernel.values(landmarks.rows(), n_threads), problem.dtype)
-        F = features(sample, kernel, normalization, n_threads)
+        F = features(as_rows(sample), kernel, normalization, n_threads)
         return relative_error(sample, F, kernel, len(sample), n_threads)
 
     points = clusters.cluster_centers_.astype(np.float64) - mean
-    sizes = np.bincount(clusters.predict(problem.X), minlength=len(points)).astype(np.float64)
+    sizes = np.bincount(clusters.predict(rows.whole()), minlength=len(points)).astype(np.float64)
     return Landmarks(compressed(points, np.maximum(sizes, 1), problem.compression, error, problem.dtype), mean)
 
 

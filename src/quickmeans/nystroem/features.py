@@ -14,8 +14,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from quickmeans.data.memory_rows import MemoryRows
+from quickmeans.kmeans.blocks import slices
 from quickmeans.nystroem.kernels import Gaussian, Kernel
-from quickmeans.nystroem.rows import blocks, dense_slices, slices, take
 from quickmeans.threads import run_in_threads
 
 _ROWS = 512  # of a block: its kernel values, 1 MB for 512 landmarks in float32, are normalised while in the cache
@@ -35,50 +36,50 @@ def root_inverse(W: NDArray[np.float64], dtype: Any) -> NDArray[np.float64]:
     return np.asarray((vectors / np.sqrt(np.maximum(sizes, floor))) @ vectors.T, np.float64)
 
 
-def features(X: Any, kernel: Kernel, normalization: NDArray[Any], n_threads: int) -> NDArray[Any]:
-    """F for rows in an array or a CSR matrix."""
-    out = np.empty((X.shape[0], len(normalization)), normalization.dtype)
+def features(rows: MemoryRows, kernel: Kernel, normalization: NDArray[Any], n_threads: int) -> NDArray[Any]:
+    """F of all rows."""
+    out = np.empty((rows.shape[0], len(normalization)), normalization.dtype)
 
     def fill(part: slice) -> None:
-        np.dot(kernel.values(take(X, part), 1).astype(out.dtype, copy=False), normalization, out=out[part])
+        np.dot(kernel.values(rows.take(part), 1).astype(out.dtype, copy=False), normalization, out=out[part])
 
-    _over_blocks(fill, X, n_threads)
+    _over_blocks(fill, rows, n_threads)
     return out
 
 
-def kernel_values(X: Any, kernel: Kernel, n_threads: int) -> NDArray[Any]:
-    """C for rows in an array or a CSR matrix."""
+def kernel_values(rows: MemoryRows, kernel: Kernel, n_threads: int) -> NDArray[Any]:
+    """C of all rows."""
     if isinstance(kernel, Gaussian):
-        return _gaussian_values(X, kernel, n_threads)
-    out = _empty_values(X, kernel)
+        return _gaussian_values(rows, kernel, n_threads)
+    out = _empty_values(rows, kernel)
 
     def fill(part: slice) -> None:
-        out[part] = kernel.values(take(X, part), 1)
+        out[part] = kernel.values(rows.take(part), 1)
 
-    _over_blocks(fill, X, n_threads)
+    _over_blocks(fill, rows, n_threads)
     return out
 
 
-def _gaussian_values(X: Any, kernel: Gaussian, n_threads: int) -> NDArray[Any]:
+def _gaussian_values(rows: MemoryRows, kernel: Gaussian, n_threads: int) -> NDArray[Any]:
     """C by the native code, which has threads and needs memory for tiles of rows only."""
     out: NDArray[Any] | None = None
-    for part, rows in blocks(X):
-        if len(rows) == X.shape[0]:
-            return kernel.values(rows, n_threads)
-        out = _empty_values(X, kernel) if out is None else out
-        out[part] = kernel.values(rows, n_threads)
+    for part, block in rows.blocks():
+        if len(block) == rows.shape[0]:
+            return kernel.values(block, n_threads)
+        out = _empty_values(rows, kernel) if out is None else out
+        out[part] = kernel.values(block, n_threads)
     assert out is not None
     return out
 
 
-def _empty_values(X: Any, kernel: Kernel) -> NDArray[Any]:
+def _empty_values(rows: MemoryRows, kernel: Kernel) -> NDArray[Any]:
     product = kernel.landmarks.product
-    return np.empty((X.shape[0], product.shape[0]), np.result_type(product.dtype, X.dtype))
+    return np.empty((rows.shape[0], product.shape[0]), np.result_type(product.dtype, rows.dtype))
 
 
-def _over_blocks(work: Callable[[slice], None], X: Any, n_threads: int) -> None:
-    """Do the work for all blocks of rows of X; their bounds do not depend on the number of threads."""
-    parts = dense_slices(X, _ROWS)
+def _over_blocks(work: Callable[[slice], None], rows: MemoryRows, n_threads: int) -> None:
+    """Do the work for all blocks of rows; their bounds do not depend on the number of threads."""
+    parts = rows.slices(_ROWS)
     if len(parts) == 1:
         work(parts[0])
     else:

@@ -1,4 +1,4 @@
-"""The parameter gamma of kernels, from the spread of the rows."""
+"""The parameter gamma of kernels, and the moments of the rows that it may depend on."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.checks import is_number
+from quickmeans.kmeans.rows import Rows, column_moments
 
 _NAMES = ("scale", "mean-distance")
 
@@ -15,6 +16,15 @@ def check_gamma(gamma: Any) -> None:
     named = gamma is None or (isinstance(gamma, str) and gamma in _NAMES)
     if not named and not (is_number(gamma) and 0 < float(gamma) < np.inf):
         raise ValueError(f"gamma must be a positive number, 'scale', 'mean-distance' or None, got {gamma!r}.")
+
+
+def mean_and_spread(rows: Rows, n_threads: int) -> tuple[NDArray[np.float64], float]:
+    """The mean of the rows, and the mean of their squared distances from it."""
+    mean, variances = column_moments(rows, n_threads)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(variances.sum() + mean @ mean):
+            raise ValueError("The squares of the numbers in X overflow float64; scale X.")
+    return mean, float(variances.sum())
 
 
 def resolve_gamma(gamma: float | str | None, mean: NDArray[np.float64], spread: float) -> float:

@@ -10,21 +10,20 @@ by which a larger sample is drawn. The scores of a small random subset of the ro
 twice the size, up to all rows.
 """
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from quickmeans.kmeans.blocks import block_rows, slices
+from quickmeans.kmeans.rows import Rows
 from quickmeans.nystroem.kernels import Kernel
-from quickmeans.nystroem.rows import block_rows, slices, take
 
 
 def by_leverage(
-    X: Any, kernel: Kernel, n_landmarks: int, rng: np.random.RandomState, n_threads: int
+    rows: Rows, kernel: Kernel, n_landmarks: int, rng: np.random.RandomState, n_threads: int
 ) -> NDArray[np.int64]:
     """Ascending indices of `n_landmarks` different rows, drawn by their ridge leverage scores."""
-    n = X.shape[0]
+    n = rows.shape[0]
     # Scores with the ridge of `_scores` sum to at most 2 rank: on average a sample has at most n_landmarks / 2 rows.
     oversampling = max(1.0, np.log(n_landmarks))
     rank = max(1, int(np.ceil(n_landmarks / (4 * oversampling))))
@@ -36,7 +35,7 @@ def by_leverage(
     weights = np.ones(len(sample))
     while True:
         subset = order[: sizes.pop() if sizes else n]
-        scores = _scores(X, subset, sample, weights, kernel, rank, oversampling, n_threads)
+        scores = _scores(rows, subset, sample, weights, kernel, rank, oversampling, n_threads)
         if len(subset) == n:
             return _drawn(subset, scores, n_landmarks, rng)
         chosen = rng.random_sample(len(subset)) < scores
@@ -46,7 +45,7 @@ def by_leverage(
 
 
 def _scores(
-    X: Any,
+    rows: Rows,
     subset: NDArray[np.int64],
     sample: NDArray[np.int64],
     weights: NDArray[np.float64],
@@ -59,7 +58,7 @@ def _scores(
 
     The ridge is the sum of all eigenvalues but the `rank` largest, divided by `rank`.
     """
-    points = take(X, sample).astype(np.float64)
+    points = rows.take(sample).astype(np.float64)
     to_sample = kernel.against(points, np.float64)
     W = to_sample.values(points, n_threads)
     eigenvalues = scipy.linalg.eigvalsh(W * np.outer(weights, weights), check_finite=False)
@@ -68,10 +67,10 @@ def _scores(
     ridge = max(eigenvalues[:-rank].clip(min=0).sum() / rank, 1e-12 * eigenvalues[-1])
     inverse = scipy.linalg.pinvh(W + np.diag(ridge / weights**2), check_finite=False)
     scores = np.empty(len(subset))
-    for part in slices(len(subset), block_rows(X.shape[1])):
-        rows = take(X, subset[part]).astype(np.float64)
-        C = to_sample.values(rows, n_threads)
-        residuals = kernel.diagonal(rows) - np.einsum("ik,kl,il->i", C, inverse, C, optimize=True)
+    for part in slices(len(subset), block_rows(rows.shape[1])):
+        block = rows.take(subset[part]).astype(np.float64)
+        C = to_sample.values(block, n_threads)
+        residuals = kernel.diagonal(block) - np.einsum("ik,kl,il->i", C, inverse, C, optimize=True)
         scores[part] = oversampling * residuals / ridge
     return np.clip(scores, 1e-12, 1)
 

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans.nystroem.rows import block_rows, slices, take
+from quickmeans.data.memory_rows import MemoryRows
+from quickmeans.kmeans.blocks import block_rows, slices
 from quickmeans.transform import SparseProduct, haar, hadamard
 
 TRANSFORMS = {"hadamard": hadamard, "haar": haar}
@@ -61,12 +62,12 @@ class Structured:
         return SparseProduct([S.astype(dtype) for S in factors])
 
     def learned(
-        self, X: Any, mean: NDArray[np.float64], vectors: NDArray[np.float64], dtype: Any, n_threads: int
+        self, rows: MemoryRows, mean: NDArray[np.float64], vectors: NDArray[np.float64], dtype: Any, n_threads: int
     ) -> SparseProduct:
         """The landmarks with vectors that Lloyd's iteration finds, beginning with these."""
         product = self.product(vectors, dtype)
         for _ in range(_ITERATIONS):
-            counts, sums = _cluster_sums(X, product, mean, n_threads)
+            counts, sums = _cluster_sums(rows, product, mean, n_threads)
             new = vectors.copy()
             for i in range(self.n_blocks):
                 members = self.block == i
@@ -88,15 +89,15 @@ def _not_zero(transform: SparseProduct, n_columns: int) -> NDArray[np.bool_]:
 
 
 def _cluster_sums(
-    X: Any, product: SparseProduct, mean: NDArray[np.float64], n_threads: int
+    rows: MemoryRows, product: SparseProduct, mean: NDArray[np.float64], n_threads: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """For every landmark the number of centered rows that are nearest to it, and their sum."""
     K = product.shape[0]
     counts, sums = np.zeros(K), np.zeros(product.shape)
-    for part in slices(X.shape[0], block_rows(X.shape[1])):
-        rows = take(X, part) - mean.astype(product.dtype)
-        labels = product.nearest_row(rows, n_threads=n_threads)
-        members = sp.csr_array((np.ones(len(rows), rows.dtype), (labels, np.arange(len(rows)))), shape=(K, len(rows)))
+    for part in slices(rows.shape[0], block_rows(rows.shape[1])):
+        block = rows.take(part) - mean.astype(product.dtype)
+        n, labels = len(block), product.nearest_row(block, n_threads=n_threads)
+        members = sp.csr_array((np.ones(n, block.dtype), (labels, np.arange(n))), shape=(K, n))
         counts += np.bincount(labels, minlength=K)
-        sums += members @ rows
+        sums += members @ block
     return counts, sums

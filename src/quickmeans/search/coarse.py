@@ -5,9 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.screen import Assignment, ProductRows, Screen
-
-Assigner = Screen | ProductRows
+from quickmeans.kmeans.assignment import Assigner, Assignment
 
 
 def nearest_lists(
@@ -18,8 +16,8 @@ def nearest_lists(
     `n_candidates` is the mean number of exact distances that the assigner needed per row when it was fitted.
     """
     if m == 1:
-        assignment = Assignment.empty(len(queries), assigner.dtype)
-        assigner.assign(queries, assignment, n_threads, settle_all=False)
+        assignment = Assignment.empty(len(queries), assigner.geometry.dtype)
+        assigner.assign(queries, assignment, n_threads, exact_scores=False)
         return assignment.labels.astype(np.int64)[:, None]
     return assigner.nearest(queries, m, _n_listed(m, n_candidates), n_threads)[0]
 

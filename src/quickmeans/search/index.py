@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.search.coarse import Assigner, nearest_lists
+from quickmeans.kmeans.assignment import Assigner
+from quickmeans.search.coarse import nearest_lists
 from quickmeans.search.lists import Lists, coarse_scores
 from quickmeans.search.metrics import Metric
 from quickmeans.search.probes import Neighbors, Probes

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import kernels
-from quickmeans.kmeans.update import by_label
 from quickmeans.search.lists import Lists, faiss_library, list_rows, list_sizes
 from quickmeans.search.probes import Neighbors, Probes, empty_neighbors, on_one_faiss_thread, search_probes
 from quickmeans.threads import run_in_threads
@@ -35,7 +34,7 @@ def scan_by_list(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: 
     """
     n, m = probes.lists.shape
     list_of_pair = probes.lists.T.ravel()
-    order, starts = by_label(list_of_pair.astype(np.int32), lists.nlist)
+    order, starts = kernels.group_by_label(list_of_pair, lists.nlist)
     n_queries = np.diff(starts)
     by_product = _lists_for_products(lists, n_queries)
     remaining = order[~by_product[list_of_pair[order]]]

@@ -1,4 +1,4 @@
-"""Timing side by side, and what it was done on."""
+"""Time of calls side by side, and the machine they run on."""
 
 import os
 import platform
@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def alternate(
@@ -18,12 +20,12 @@ def alternate(
     most: float = 20.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Best seconds per call of each candidate.
+    """Return the best seconds per call of each candidate.
 
-    The candidates take turns, in another order in every round: a slow moment of the machine hits all alike, and none
-    always comes right after a library whose threads still spin. Quick ones are repeated to last `least` seconds; no
-    round begins after `most` seconds. Another clock is ``time.process_time``: processor time, which other programs
-    on the machine change little.
+    The candidates take turns in a new order in every round, so that a slow moment of the machine hits all of them, and
+    none always runs while the threads of the same other library still spin. Fast candidates are repeated to last
+    `least` seconds; no round begins that would end after `most` seconds. With ``clock=time.process_time`` the result
+    is processor time, on which other programs of the machine have little influence.
     """
     best = {name: _seconds(call, 1, clock) for name, call in candidates.items()}
     repeats = {name: max(1, int(least / max(seconds, 1e-9))) for name, seconds in best.items()}
@@ -38,6 +40,17 @@ def alternate(
     return best
 
 
+def timed(call: Callable[[], T], *, rounds: int = 2, most: float = 20.0) -> tuple[T, float]:
+    """Return the last result of a call and its best seconds."""
+    results: list[T] = []
+
+    def keep() -> None:
+        results[:] = [call()]
+
+    seconds = alternate({"call": keep}, rounds=rounds, most=most)["call"]
+    return results[0], seconds
+
+
 def _seconds(call: Callable[[], Any], repeats: int, clock: Callable[[], float]) -> float:
     start = clock()
     for _ in range(repeats):
@@ -46,7 +59,7 @@ def _seconds(call: Callable[[], Any], repeats: int, clock: Callable[[], float]) 
 
 
 def machine(*packages: str) -> dict[str, Any]:
-    """What the numbers were measured on."""
+    """Return the processor, the memory and the versions of packages."""
     cpu = platform.processor()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()

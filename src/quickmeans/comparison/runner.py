@@ -1,4 +1,4 @@
-"""Methods one after the other, each in a process of its own, on the same rows and from the same start."""
+"""Runs the methods one after the other, each in a process of its own, on the same rows and from the same start."""
 
 import json
 import os
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from quickmeans.comparison.methods import METHODS
 
-_PATIENCE = 60.0  # seconds of a first round after which there is no second
+_ONE_ROUND = 60.0  # a first round that takes more seconds is the only one
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "QUICKMEANS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured of a method; or why nothing was."""
+    """The measurements of a method, or the error that it ended with."""
 
     method: str
     fit_seconds: float | None = None
@@ -36,12 +36,12 @@ class Result:
 
 
 def installed() -> list[str]:
-    """The methods that can take part."""
+    """Return the methods whose packages are installed."""
     return [name for name, method in METHODS.items() if find_spec(method.package) is not None]
 
 
-def absent() -> list[str]:
-    """Packages whose methods cannot."""
+def missing_packages() -> list[str]:
+    """Return the packages of the other methods."""
     return sorted({method.package for name, method in METHODS.items() if name not in installed()})
 
 
@@ -52,12 +52,12 @@ def compare(
     n_iter: int = 10,
     seed: int = 0,
     n_threads: int | None = None,
-    tell: Callable[[str], None] = lambda name: None,
+    progress: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
-    """Fit all methods that are installed to the rows of X, in float32; `tell` gets the name of each as it begins.
+    """Fit all installed methods to the rows of X in float32; `progress` gets the name of each before it runs.
 
-    All but SuperKMeans start from the same rows, drawn by the seed, and make `n_iter` passes over all rows. Unless that
-    takes a minute, all run again, and the shorter times count.
+    All methods but SuperKMeans start from the same rows, drawn with the seed, and make `n_iter` passes over all rows.
+    If that takes less than a minute, all methods run a second time, and the shorter times are kept.
     """
     rows = np.ascontiguousarray(X, np.float32)
     index = np.random.default_rng(seed).permutation(len(rows))[:n_clusters]
@@ -66,18 +66,18 @@ def compare(
         np.save(Path(folder, "start.npy"), rows[index])
         start, results = time.perf_counter(), []
         for name in installed():
-            tell(name)
+            progress(name)
             results.append(_run(name, n_iter, folder, n_threads))
-        if time.perf_counter() - start > _PATIENCE:
+        if time.perf_counter() - start > _ONE_ROUND:
             return results
-        for i, first in enumerate(results):  # a slow moment of the machine should not decide
-            tell(f"{first.method} again")
+        for i, first in enumerate(results):  # a slow moment of the machine must not decide
+            progress(f"{first.method} again")
             results[i] = _better(first, _run(first.method, n_iter, folder, n_threads))
     return results
 
 
 def _better(first: Result, second: Result) -> Result:
-    """The shorter times of two runs; all else is the same in both."""
+    """Return the first result with the shorter times of both."""
     if first.error is not None or second.error is not None:
         return first
     times = {name: min(getattr(first, name), getattr(second, name)) for name in ("fit_seconds", "assign_seconds")}
@@ -86,9 +86,9 @@ def _better(first: Result, second: Result) -> Result:
 
 def _run(name: str, n_iter: int, folder: str, n_threads: int | None) -> Result:
     threads = {} if n_threads is None else dict.fromkeys(_THREADS, str(n_threads))
-    command = [sys.executable, "-m", "quickmeans.comparison.contestant", name, str(n_iter), folder]
+    command = [sys.executable, "-m", "quickmeans.comparison.worker", name, str(n_iter), folder]
     done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True)
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"]
+        lines = done.stderr.strip().splitlines() or [f"it ended with exit code {done.returncode}"]
         return Result(name, error=lines[-1])
     return Result(name, **json.loads(done.stdout.splitlines()[-1]))

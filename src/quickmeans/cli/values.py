@@ -1,0 +1,88 @@
+"""Types of option values: numbers, whole numbers, names of a list."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+    """A number, or one of the given words; the estimators check its range."""
+
+    name = "X"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return what the help shows in the place of a value."""
+        return "|".join([self.name, *self.words])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number or the word."""
+        if value in self.words:
+            return value
+        try:
+            return self.parse(param.opts[0] if param else "the value", value)
+        except ValueError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+    def parse(self, name: str, value: Any) -> Any:
+        """Return the number that the value of an option stands for."""
+        try:
+            return float(value)
+        except ValueError:
+            raise ValueError(f"{name} must be a number{self.alternatives}, got {value!r}.") from None
+
+    @property
+    def alternatives(self) -> str:
+        """What an error message says of the words."""
+        return "".join(f" or {word!r}" for word in self.words)
+
+
+class Whole(Number):
+    """A whole number not below `least`, or one of the given words."""
+
+    name = "N"
+
+    def __init__(self, least: int, *words: str) -> None:
+        super().__init__(*words)
+        self.least = least
+
+    def parse(self, name: str, value: Any) -> Any:
+        """Return the number that the value of an option stands for."""
+        from quickmeans.checks import check_whole
+
+        with suppress(ValueError):  # check_whole says what is wrong with a text
+            value = int(value)
+        check_whole(name, value, self.least, self.alternatives)
+        return value
+
+
+class Name(Number):
+    """One of the names that a function returns. It is called late, because it may import numerical libraries."""
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        super().__init__()
+        self.names = names
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return what the help shows in the place of a value."""
+        return f"[{'|'.join(self.names())}]"
+
+    def parse(self, name: str, value: Any) -> Any:
+        """Return the name."""
+        if value not in self.names():
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, self.names()))}, got {value!r}.")
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that begin like this."""
+        return [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
+
+
+COUNT, COUNT_OR_AUTO = Whole(1), Whole(1, "auto")
+SEED = Whole(0)
+NUMBER, NUMBER_OR_AUTO = Number(), Number("auto")
