@@ -22,7 +22,7 @@ _SHOWN = 10  # queries in the table
 
 
 def _metrics() -> Iterable[str]:
-    from quickmeans.neighbors import METRICS
+    from quickmeans.search.metrics import METRICS
 
     return METRICS
 

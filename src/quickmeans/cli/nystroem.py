@@ -23,9 +23,9 @@ def _kernels() -> Iterable[str]:
 
 
 def _landmarks() -> Iterable[str]:
-    from quickmeans.kernel_approximation import _LANDMARKS
+    from quickmeans.nystroem.choice import CHOICES
 
-    return _LANDMARKS
+    return CHOICES
 
 
 @click.group(cls=Commands)
