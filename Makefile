@@ -7,7 +7,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-NATIVE := $(wildcard native/*.?pp native/kernels/*.?pp)
+NATIVE := $(wildcard native/*.?pp native/*/*.?pp)
 BUILD := pyproject.toml CMakeLists.txt $(NATIVE)
 
 .PHONY: demo test lint sanitize docs bench format clean

@@ -155,7 +155,7 @@ def overlap(directory):
     import pyarrow.parquet as pq
 
     from quickmeans.data import open_rows
-    from quickmeans.data.stream import SourceStream
+    from quickmeans.data.stream import StreamRows
     from quickmeans.kmeans.passes import ChunkPass
     from quickmeans.kmeans.points import Points
 
@@ -172,11 +172,11 @@ def overlap(directory):
         in_memory = open_rows(held)
 
         def read(source=source):
-            for _ in SourceStream(source).blocks():
+            for _ in StreamRows(source).blocks():
                 pass
 
         def one_pass(source):
-            points = Points.of_frame(SourceStream(source), None, 2, model._frame)
+            points = Points.of_frame(StreamRows(source), None, 2, model._frame)
             ChunkPass(points, 1024).assign(model._screen)
 
         cold = partial(drop_cache, file)

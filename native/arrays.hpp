@@ -20,9 +20,22 @@ template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+// To be written to.
+template <class T>
+using Line = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Cells = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 inline void require(bool condition, const char* message) {
     if (!condition) throw std::invalid_argument(message);
+}
+
+// The array that the object is, not a copy of it.
+template <class Array>
+Array array_in(nb::handle object, const char* message) {
+    Array array;
+    if (!nb::try_cast<Array>(object, array, false)) throw nb::type_error(message);
+    return array;
 }
 
 inline Scalar scalar_of(nb::dlpack::dtype dtype) {
@@ -56,12 +69,13 @@ inline RowsView view_of(const AnyArray& x, std::int64_t n_columns) {
             nullptr};
 }
 
-// Some rows only: those that the index names, if there is one.
+// The rows that the index names, if there is one.
 inline RowsView view_of(const AnyArray& x, std::int64_t n_columns, const std::optional<Vector<std::int64_t>>& index) {
     RowsView rows = view_of(x, n_columns);
     if (!index) return rows;
-    for (std::size_t i = 0; i < index->size(); ++i)
-        require(index->data()[i] >= 0 && index->data()[i] < rows.n_rows, "row out of range");
+    for (std::int64_t i = 0, last = -1; i < std::int64_t(index->size()); last = index->data()[i++])
+        require(index->data()[i] > last && index->data()[i] < rows.n_rows,
+                "index must hold row numbers in ascending order");
     rows.n_rows = std::int64_t(index->size());
     rows.index = index->data();
     return rows;

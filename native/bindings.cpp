@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "arrays.hpp"
+#include "bindings/bindings.hpp"
 #include "dispatch.hpp"
 #include "gaussian.hpp"
 #include "masked.hpp"
@@ -50,11 +51,6 @@ std::int64_t run(const Product<T>& product, const Job<T>& job, int n_threads, do
     nb::gil_scoped_release release;
     return product.run(job, growth, n_threads, Interruptible());
 }
-
-template <class T>
-using Line = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Cells = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 constexpr std::int64_t kRows = 8;  // problems that a thread takes at a time
 
@@ -391,9 +387,9 @@ void bind(nb::module_& m, const char* name) {
                 job.centers = centers.data();
                 job.center_offset = center_offset.data();
                 job.slack = slack.data();
-                job.reach = T(reach);
+                job.margin = T(reach);
                 job.shortlist = shortlist;
-                job.settle_all = settle_all;
+                job.exact_scores = settle_all;
                 job.norms_known = norms_known;
                 job.norms = norms.data();
                 job.labels = labels.data();
@@ -456,4 +452,6 @@ NB_MODULE(_native, m) {
     quickmeans::bind<float>(m, "Product32");
     quickmeans::bind<double>(m, "Product64");
     quickmeans::bind_gaussian(m);
+    quickmeans::bind_screen(m);
+    quickmeans::bind_sums(m);
 }

@@ -87,7 +87,7 @@ class Scratch {
 }  // namespace
 
 template <class T>
-Factor<T>::Factor(const FactorSource<T>& source) : n_rows_(source.n_rows), n_columns_(source.n_columns) {
+PackedFactor<T>::PackedFactor(const FactorSource<T>& source) : n_rows_(source.n_rows), n_columns_(source.n_columns) {
     std::vector<std::int32_t> order;
     for (std::int64_t base = 0; base < n_rows_; base += kWindowRows) {
         windows_.push_back(std::int64_t(slices_.size()));
@@ -102,7 +102,7 @@ Factor<T>::Factor(const FactorSource<T>& source) : n_rows_(source.n_rows), n_col
 }
 
 template <class T>
-void Factor<T>::add_slice(const FactorSource<T>& source, const std::int32_t* rows, int n) {
+void PackedFactor<T>::add_slice(const FactorSource<T>& source, const std::int32_t* rows, int n) {
     Slice slice{};
     slice.begin = std::int64_t(values_.size());
     slice.lane_begin = std::int64_t(lane_values_.size());
@@ -142,21 +142,36 @@ void Factor<T>::add_slice(const FactorSource<T>& source, const std::int32_t* row
 }
 
 template <class T>
-FactorView<T> Factor<T>::view() const {
+FactorView<T> PackedFactor<T>::view() const {
     return {n_rows_,         n_columns_,     slices_.data(),       std::int64_t(slices_.size()), windows_.data(),
             columns_.data(), values_.data(), lane_columns_.data(), lane_values_.data()};
 }
 
+namespace {
+
+// The factors packed, in the order of application.
+template <class T>
+std::vector<std::shared_ptr<const PackedFactor<T>>> packed(const std::vector<FactorSource<T>>& sources) {
+    std::vector<std::shared_ptr<const PackedFactor<T>>> factors;
+    for (std::size_t q = sources.size(); q-- > 0;)
+        factors.push_back(std::make_shared<const PackedFactor<T>>(sources[q]));
+    return factors;
+}
+
+}  // namespace
+
 template <class T>
 Product<T>::Product(const std::vector<FactorSource<T>>& factors, const std::string& isa)
-    : kernels_(find_kernels<T>(isa)) {
-    for (std::size_t q = factors.size(); q-- > 0;) factors_.emplace_back(factors[q]);
+    : Product(packed(factors), find_kernels<T>(isa)) {}
+
+template <class T>
+Product<T>::Product(Factors factors, const Kernels<T>* kernels) : factors_(std::move(factors)), kernels_(kernels) {
     for (std::size_t q = 0; q < factors_.size(); ++q) {
         std::int64_t& width = q % 2 ? back_ : front_;
-        width = std::max(width, factors_[q].n_columns());
-        macs_ += factors_[q].macs();
-        growth_ *= std::max(factors_[q].largest_row_sum(), 1.0);
-        views_.push_back(factors_[q].view());
+        width = std::max(width, factors_[q]->n_columns());
+        macs_ += factors_[q]->macs();
+        growth_ *= std::max(factors_[q]->largest_row_sum(), 1.0);
+        views_.push_back(factors_[q]->view());
     }
 }
 
@@ -263,8 +278,8 @@ std::int64_t Product<T>::run_tiles(std::int64_t n, std::int64_t line, std::int64
     return bad.load() < n ? bad.load() : -1;
 }
 
-template class Factor<float>;
-template class Factor<double>;
+template class PackedFactor<float>;
+template class PackedFactor<double>;
 template class Product<float>;
 template class Product<double>;
 

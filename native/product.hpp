@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,9 @@ struct FactorSource {
 // A factor in the form that the kernels read (see Slice): rows of equal length next to each other, so that the length
 // of the inner loop hardly ever surprises the processor.
 template <class T>
-class Factor {
+class PackedFactor {
   public:
-    explicit Factor(const FactorSource<T>& source);
+    explicit PackedFactor(const FactorSource<T>& source);
     FactorView<T> view() const;
     std::int64_t n_rows() const { return n_rows_; }
     std::int64_t n_columns() const { return n_columns_; }
@@ -56,6 +57,9 @@ class Product {
     // `factors` from left to right, S_1 first; `isa` is empty for the best the machine has.
     Product(const std::vector<FactorSource<T>>& factors, const std::string& isa);
 
+    // The product of S_1 alone, for vectors that the other factors have been applied to. It shares the factor.
+    Product first_factor() const { return Product({factors_.back()}, kernels_); }
+
     // Run the job (its factors and limit are filled in here). Returns -1, or the first of the rows among which one
     // could not be compared: it held a NaN or an infinity, or numbers so large that products might overflow. `poll` is
     // called now and then on the calling thread; what it throws stops the work and is passed on.
@@ -68,11 +72,13 @@ class Product {
     // The same for Gaussian kernel values.
     std::int64_t gaussian(GaussianJob<T> job, int n_threads, const std::function<void()>& poll) const;
 
-    std::int64_t n_rows() const { return factors_.back().n_rows(); }
-    std::int64_t n_columns() const { return factors_.front().n_columns(); }
+    std::int64_t n_rows() const { return factors_.back()->n_rows(); }
+    std::int64_t n_columns() const { return factors_.front()->n_columns(); }
     const char* isa() const { return kernels_->name; }
 
   private:
+    using Factors = std::vector<std::shared_ptr<const PackedFactor<T>>>;
+    Product(Factors factors, const Kernels<T>* kernels);
     using TileCall = std::function<bool(const Range&, int lanes, const Workspace<T>&)>;
     using RowCall = std::function<bool(std::int64_t, const Workspace<T>&)>;
     void complete(Job<T>& job, double growth) const;
@@ -81,7 +87,7 @@ class Product {
     std::int64_t run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_listed, int n_threads,
                            const TileCall& call, const std::function<void()>& poll) const;
     int lanes_for(std::int64_t n, std::int64_t n_listed, int n_threads) const;
-    std::vector<Factor<T>> factors_;  // in the order of application
+    Factors factors_;  // in the order of application; copies of a product share them
     std::vector<FactorView<T>> views_;
     const Kernels<T>* kernels_;
     std::int64_t front_ = 0, back_ = 0;  // widest tiles on either side of the walk

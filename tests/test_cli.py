@@ -15,11 +15,11 @@ from commands import QUICKMEANS, done, files, refused, run
 
 import quickmeans
 from quickmeans import QKMeans
-from quickmeans.checks import SOLVERS
 from quickmeans.cli import data
 from quickmeans.cli.main import COMMANDS, MODULES, program
 from quickmeans.cli.terminal import console, count, seconds, size, sparkline
 from quickmeans.data import open_rows
+from quickmeans.transform.solvers import SOLVERS
 
 # ---- help -----------------------------------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ def test_errors_that_nobody_expects_are_one_line_too(here, monkeypatch):
     def fail(path):
         raise KeyError("surprise")
 
-    monkeypatch.setattr("quickmeans.files.models.load", fail)
+    monkeypatch.setattr("quickmeans.models.load", fail)
     monkeypatch.setattr(quickmeans, "load", fail)
     refused(run("info", "rows.npy"), "KeyError", "surprise", "--debug")
 

@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quickmeans
-from quickmeans import QKMeans, QKNeighbors, QKNeighborsTransformer
-from quickmeans.files.container import InvalidModelError
+from quickmeans import InvalidModelError, QKMeans, QKNeighbors, QKNeighborsTransformer
 from quickmeans.search import scan as scan_module
 from quickmeans.search.lists import list_sizes
 
@@ -344,7 +343,7 @@ def test_saving_over_an_index(tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == before
     other = index(n_lists=10).fit(X[:500])
     with monkeypatch.context() as patch:
-        patch.setattr("quickmeans.files.indexes.write", lambda *_: (_ for _ in ()).throw(OSError("no room")))
+        patch.setattr("quickmeans.files.container.write", lambda *_: (_ for _ in ()).throw(OSError("no room")))
         with pytest.raises(OSError, match="no room"):
             other.save(tmp_path / "index")
     assert sorted(os.listdir(tmp_path)) == before

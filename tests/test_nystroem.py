@@ -19,9 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from quickmeans import QKMeans, QKNystroem, load
+from quickmeans import InvalidModelError, QKMeans, QKNystroem, load
 from quickmeans.files import container
-from quickmeans.files.container import InvalidModelError
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import root_inverse
 from quickmeans.nystroem.structured import Structured
@@ -394,29 +393,28 @@ def test_damaged_files(points, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"gamma": -1.0}, "gamma must be positive"),
+        ({"gamma": -1.0}, "gamma must be at least"),
         ({"gamma": "scale"}, "gamma must be a finite float"),
-        ({"fitted_kernel": "laplacian"}, "must be those of a kernel"),
-        ({"fitted_degree": 0}, "must be those of a kernel"),
-        ({"fitted_degree": "3"}, "must be those of a kernel"),
+        ({"fitted_kernel": "laplacian"}, "fitted_kernel must be one of 'rbf'"),
+        ({"fitted_degree": 0}, "fitted_degree must be at least 1"),
+        ({"fitted_degree": "3"}, "fitted_degree must be a finite float"),
         ({"n_factors": 0}, "there must be factors"),
         ({"parameters": {"landmarks": 3}}, "landmarks must be a string"),
         ({"parameters": {"gamme": 3}}, "knows no parameter 'gamme'"),
-        ({"normalization": np.eye(3)}, "normalization must be square, with one row per landmark"),
+        ({"normalization": np.eye(3)}, r"normalization must have shape \(4, 4\)"),
         ({"normalization": np.full((4, 4), np.nan)}, "normalization must be finite"),
         ({"mean": np.full(5, np.inf)}, "mean must be finite"),
-        ({"component_indices": np.arange(3, dtype=np.uint8)}, "component_indices must have one row per landmark"),
+        ({"component_indices": np.arange(3, dtype=np.uint8)}, "component_indices must name 4 rows"),
         ({"extra": np.eye(2)}, "must not have a tensor 'extra'"),
     ],
 )
 def test_files_with_wrong_contents(points, tmp_path, change, message):
     path = tmp_path / "model"
     QKNystroem(n_components=4, landmarks="uniform").fit(points(50, 5)).save(path)
-    with open(path, "rb") as file:
-        about, tensors, _ = container.read(file)
+    state = container.read(path)
     for name, value in change.items():
-        (tensors if isinstance(value, np.ndarray) else about)[name] = value
-    container.write(path, container.encode("QKNystroem", about, tensors))
+        (state.tensors if isinstance(value, np.ndarray) else state.facts)[name] = value
+    container.write(path, state)
     with pytest.raises(InvalidModelError, match=message):
         load(path)
 

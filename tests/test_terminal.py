@@ -217,11 +217,11 @@ def test_sigterm_removes_unfinished_files(process, monkeypatch):
     done("fit", "rows.npy", "-k", 6, "-o", "m")
 
     def labels(*args, **options):
-        yield None, np.zeros(300, np.int32), None
+        yield np.zeros(300, np.int32)
         assert len(files()) == 3  # with the unfinished one
         os.kill(os.getpid(), signal.SIGTERM)
-        yield None, np.zeros(300, np.int32), None
+        yield np.zeros(300, np.int32)
 
-    monkeypatch.setattr("quickmeans.report.fitted.assign", labels)
+    monkeypatch.setattr("quickmeans.QKMeans.iter_labels", labels)
     assert process("predict", "m", "rows.npy", "-o", "labels.npy") == 143
     assert files() == {"rows.npy", "m"}

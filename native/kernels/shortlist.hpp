@@ -2,7 +2,7 @@
 //
 // Centre c_k has the score <x, c_k> + offset_k, the nearest one the largest. The product has rows v_k near c_k, and its
 // scores s_k are wrong by <x - m, c_k - v_k> and a constant: with e_k = |c_k - v_k| (the slack) and y = |x - m| (m the
-// mean) no more than y e_k, and most often not more than a small share z (the reach) of it. So centre k can be
+// mean) no more than y e_k, and most often not more than a small share z (the margin) of it. So centre k can be
 // nearest only if s_k + z y e_k >= max_j (s_j - z y e_j). Those that can are listed while the last factor is being
 // applied, and settled by their exact scores. There the nearest of all centres gains e^2 / 2 on the average (x lies in
 // its direction, so the product misses a part of it), which is one more reason to turn a candidate away.
@@ -15,7 +15,7 @@ namespace quickmeans::QM_ISA {
 // What has been found out about one row.
 template <class T>
 struct Contest {
-    T best, second, bar, reach;
+    T best, second, bar, margin;
     std::int64_t label, n_listed, n_settled, n_seen;
 };
 
@@ -30,14 +30,14 @@ struct Lists {
 
     void begin(std::int64_t lane, T norm) const {
         const T low = -T(__builtin_inf()), high = T(__builtin_inf());
-        const T reach = job.shortlist ? T(0) : job.reach * T(__builtin_sqrt(double(norm)));
-        contests[lane] = {low, job.shortlist ? high : low, low, reach, 0, 0, 0, 0};
+        const T margin = job.shortlist ? T(0) : job.margin * T(__builtin_sqrt(double(norm)));
+        contests[lane] = {low, job.shortlist ? high : low, low, margin, 0, 0, 0, 0};
     }
 
-    T slack_of(std::int64_t k, T reach) const { return reach * job.slack[k]; }
+    T slack_of(std::int64_t k, T margin) const { return margin * job.slack[k]; }
     // The highest exact score that centre k may have.
-    T most(std::int64_t k, T score, T reach) const {
-        return score + slack_of(k, reach) + T(0.5) * job.slack[k] * job.slack[k];
+    T most(std::int64_t k, T score, T margin) const {
+        return score + slack_of(k, margin) + T(0.5) * job.slack[k] * job.slack[k];
     }
 
     // Lanes past the last row repeat it.
@@ -56,11 +56,12 @@ struct Lists {
     }
 
     // Settle the candidates of a lane: the most promising first, then those that may still be better.
-    __attribute__((noinline)) void settle_all(std::int64_t lane, const T* scores, const std::int64_t* labels) const {
+    __attribute__((noinline)) void settle_candidates(std::int64_t lane, const T* scores,
+                                                     const std::int64_t* labels) const {
         Contest<T>& c = contests[lane];
         if (!c.n_listed) return;
-        if (c.n_listed == 1 && !c.n_settled && !job.settle_all) {
-            c.best = scores[0] - slack_of(labels[0], c.reach);
+        if (c.n_listed == 1 && !c.n_settled && !job.exact_scores) {
+            c.best = scores[0] - slack_of(labels[0], c.margin);
             c.label = labels[0];
             return;
         }
@@ -71,7 +72,7 @@ struct Lists {
         settle(c, x, labels[first]);
         for (std::int64_t i = 0; i < c.n_listed; ++i) {
             if (i == first) continue;
-            const T limit = most(labels[i], scores[i], c.reach);
+            const T limit = most(labels[i], scores[i], c.margin);
             if (job.shortlist || limit >= c.best)
                 settle(c, x, labels[i]);
             else if (limit > c.second)
@@ -85,11 +86,11 @@ struct Lists {
         Contest<T>& c = contests[lane];
         std::int64_t kept = 0;
         for (std::int64_t i = 0; i < c.n_listed; ++i) {
-            if (scores[i] + slack_of(labels[i], c.reach) >= c.bar) {
+            if (scores[i] + slack_of(labels[i], c.margin) >= c.bar) {
                 scores[kept] = scores[i];
                 labels[kept++] = labels[i];
             } else {
-                const T limit = most(labels[i], scores[i], c.reach);
+                const T limit = most(labels[i], scores[i], c.margin);
                 if (limit > c.second) c.second = limit;
             }
         }
@@ -102,7 +103,7 @@ struct Lists {
         std::int64_t* labels = w.heap_labels + lane * kListed;
         if (c.n_listed == kListed) {
             shrink(lane, scores, labels);
-            if (c.n_listed > kListed / 2) settle_all(lane, scores, labels);
+            if (c.n_listed > kListed / 2) settle_candidates(lane, scores, labels);
         }
         ++c.n_seen;
         scores[c.n_listed] = score;
@@ -116,11 +117,11 @@ struct Lists {
             T* scores = w.heap_scores + lane * kListed;
             std::int64_t* labels = w.heap_labels + lane * kListed;
             shrink(lane, scores, labels);
-            settle_all(lane, scores, labels);
+            settle_candidates(lane, scores, labels);
         } else {
             const std::int64_t at = 2 * lane * job.shortlist;
             c.n_listed = c.n_seen = job.shortlist;
-            settle_all(lane, w.heap_scores + at, w.heap_labels + at);
+            settle_candidates(lane, w.heap_scores + at, w.heap_labels + at);
         }
         const std::int64_t at = position(job.screen.rows, rows.first + lane);
         job.labels[at] = std::int32_t(c.label);
@@ -131,7 +132,7 @@ struct Lists {
 };
 
 // The screen: scores are kept, one window of centres at a time, while the best lower bound rises; then the window is
-// looked through for those within reach of it.
+// looked through for those within margin of it.
 template <class T, int N>
 struct Screen {
     static constexpr int kVectors = N;
@@ -139,17 +140,17 @@ struct Screen {
     T* window;
     std::int64_t first;
     const T* slack;
-    Vec<T> reach[N], bar[N];
+    Vec<T> margin[N], bar[N];
 
     Screen(const Lists<T>& lists, T* scores) : window(scores), first(0), slack(lists.job.slack) {
-        for (int i = 0; i < N * W; ++i) reach[i / W][i % W] = lists.contests[i].reach;
+        for (int i = 0; i < N * W; ++i) margin[i / W][i % W] = lists.contests[i].margin;
         for (int i = 0; i < N; ++i) bar[i] = splat(-T(__builtin_inf()));
     }
     void take(std::int64_t row, const Vec<T>* v) {
         const T e = slack[row];
         T* to = window + (row - first) * (N * W);
         for (int i = 0; i < N; ++i) {
-            const Vec<T> lower = v[i] - reach[i] * e;
+            const Vec<T> lower = v[i] - margin[i] * e;
             bar[i] = lower > bar[i] ? lower : bar[i];
             store(to + i * W, v[i]);
         }
@@ -160,7 +161,7 @@ struct Screen {
         for (std::int64_t k = 0; k < n; ++k) {
             const T e = slack[first + k], gain = T(0.5) * e * e;
             for (int i = 0; i < N; ++i) {
-                const Vec<T> v = load(window + (k * N + i) * W), upper = v + reach[i] * e;
+                const Vec<T> v = load(window + (k * N + i) * W), upper = v + margin[i] * e;
                 const auto enters = upper >= bar[i];
                 const Vec<T> lost = enters ? second[i] : upper + gain;
                 second[i] = lost > second[i] ? lost : second[i];

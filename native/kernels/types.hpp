@@ -98,9 +98,9 @@ struct SettleJob {
     const T* centers;        // IN  n_centers x n_columns
     const T* center_offset;  // IN  n_centers
     const T* slack;          // IN  n_centers, how far the screen is from each centre
-    T reach;                 // IN  the share of slack times distance from the mean that scores may be wrong by
-    std::int64_t shortlist;  // IN  so many candidates for every row; 0: as many as are within reach
-    bool settle_all;         // IN  or only rows with more than one candidate
+    T margin;                // IN  the share of slack times distance from the mean that scores may be wrong by
+    std::int64_t shortlist;  // IN  so many candidates for every row; 0: as many as are within margin
+    bool exact_scores;       // IN  or only rows with more than one candidate
     bool norms_known;
     T* norms;                 // IN (or else OUT)  squared distance from the mean
     std::int32_t* labels;     // OUT

@@ -1,5 +1,6 @@
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 # Compressed sparse rows as (n_columns, indptr, indices, values), or a dense matrix.
@@ -134,3 +135,67 @@ def gaussian(
     out: NDArray[Any],
     n_threads: int,
 ) -> int: ...
+def group_by_label(
+    labels: NDArray[Any], n_labels: int, order: NDArray[np.int64], starts: NDArray[np.int64]
+) -> None: ...
+
+class _Assignment:
+    def __init__(
+        self,
+        labels: NDArray[np.int32],
+        best: NDArray[Any],
+        second: NDArray[Any],
+        norms: NDArray[Any],
+        norms_known: bool = False,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def labels(self) -> NDArray[np.int32]: ...
+    @property
+    def best(self) -> NDArray[Any]: ...
+    @property
+    def second(self) -> NDArray[Any]: ...
+    @property
+    def norms(self) -> NDArray[Any]: ...
+    norms_known: bool
+    n_listed: int
+    n_settled: int
+
+class Assignment32(_Assignment): ...
+class Assignment64(_Assignment): ...
+
+class _Screen:
+    @classmethod
+    def bind(
+        cls,
+        product: Product32 | Product64 | None,
+        centers: NDArray[Any],
+        mean: NDArray[Any],
+        offset: NDArray[Any],
+        center_offset: NDArray[Any],
+        slack: NDArray[Any],
+        margin: float,
+        shortlist: int,
+        isa: str = "",
+    ) -> Self: ...
+    def with_margin(self, margin: float, offset: NDArray[Any] | None, shortlist: int | None) -> Self: ...
+    def assign(
+        self,
+        x: NDArray[Any],
+        assignment: Assignment32 | Assignment64,
+        first: int,
+        index: NDArray[np.int64] | None,
+        projected: NDArray[Any] | None,
+        exact_scores: bool,
+        n_threads: int,
+    ) -> int: ...
+    def nearest(
+        self, x: NDArray[Any], n_listed: int, labels: NDArray[np.int64], scores: NDArray[Any], n_threads: int
+    ) -> int: ...
+    @property
+    def margin(self) -> float: ...
+    @property
+    def shortlist(self) -> int: ...
+
+class Screen32(_Screen): ...
+class Screen64(_Screen): ...

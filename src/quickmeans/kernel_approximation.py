@@ -15,12 +15,15 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
-from quickmeans.kmeans.points import rows_at_a_time
+from quickmeans.data.features import with_columns
+from quickmeans.files import container
+from quickmeans.kmeans.blocks import block_rows as rows_at_a_time
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import dense, features, kernel_values, relative_error, root_inverse
 from quickmeans.nystroem.kernels import NAMES, Landmarks, make_kernel
 from quickmeans.nystroem.leverage import by_leverage
 from quickmeans.nystroem.structured import Structured
+from quickmeans.state import UNSIGNED, State, storable_parameters
 from quickmeans.threads import resolve_threads
 from quickmeans.transform import SparseProduct
 from quickmeans.transform.checks import readable
@@ -29,6 +32,7 @@ _LANDMARKS = ("qkmeans", "kmeans", "uniform", "leverage", "hadamard", "haar", "k
 _GAMMAS = ("scale", "mean-distance")
 _ITERATIONS = 20  # of k-means
 _SAMPLE = 1000  # rows on which a compression is judged
+_NOT_STORED = {"n_threads"}
 _EXACT = 5000  # the error of more rows is estimated from so many
 
 
@@ -296,10 +300,62 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return relative_error(rows, self._features(rows), self._values, n, resolve_threads(self.n_threads))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to the file `path` for :func:`quickmeans.load`."""
-        from quickmeans.files.models import save  # which imports this module
+        """Write the fitted model to the file `path` for :func:`quickmeans.load`.
 
-        save(self, path)
+        The file is complete or absent, whatever happens. Not stored are `n_threads`, `landmarks` that are not a name,
+        and a generator as `random_state`: a loaded model has their defaults. A model whose kernel is a pair of
+        functions cannot be stored.
+        """
+        container.write(path, self.to_state())
+
+    def to_state(self) -> State:
+        """What a file holds of the fitted model."""
+        check_is_fitted(self)
+        self._check_parameters()
+        kernel, degree, coef0 = self._fitted_kernel
+        if not isinstance(kernel, str):
+            raise ValueError("A kernel that is a pair of functions cannot be stored; use one that has a name.")
+        facts = {
+            "parameters": storable_parameters(self.get_params(deep=False), _NOT_STORED),
+            "fitted_kernel": kernel,
+            "fitted_degree": float(degree),
+            "fitted_coef0": float(coef0),
+            "gamma": float(self.gamma_),
+            "working_dtype": self.product_.dtype.name,
+            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
+        }
+        state = State("QKNystroem", facts, {"mean": self.mean_, "normalization": self.normalization_})
+        state.add_product(self.product_)
+        if self.component_indices_ is not None:
+            state.tensors["component_indices"] = self.component_indices_.astype(np.uint64)
+        if not state.affords(self.product_):
+            state.tensors["components"] = self.components_
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The model that :meth:`to_state` made the state of; a ValueError says what is wrong with it."""
+        known = cls().get_params().keys() - _NOT_STORED
+        model = cls(**state.parameters(known, strings=("landmarks", "kernel")))
+        model._check_parameters()
+        model._fitted_kernel = (
+            state.choice("fitted_kernel", NAMES),
+            state.number("fitted_degree", float, 1.0),
+            state.number("fitted_coef0", float),
+        )
+        model.gamma_ = state.number("gamma", float, np.finfo(np.float64).tiny)
+        dtype, mean = state.dtype("working_dtype"), state.tensor("mean", 1, ("float64",))
+        product = state.product(len(mean), dtype)
+        if product is None:
+            raise ValueError("there must be factors.")
+        model.normalization_, model.component_indices_ = _stored_arrays(state, product, dtype)
+        model.n_features_in_ = len(mean)
+        model.__dict__.update(state.feature_names(len(mean)))
+        state.finish()
+        with np.errstate(all="ignore"):  # landmarks that are too large are refused
+            model._set_landmarks(Landmarks(product, mean))
+            model._values.values(mean[None].astype(dtype), 1)
+        return model
 
     def _features(self, X: Any) -> NDArray[Any]:
         normalization = self.normalization_.astype(np.result_type(self.normalization_.dtype, X.dtype), copy=False)
@@ -308,7 +364,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---- checks ---------------------------------------------------------------------------------------------------
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(self, with_columns(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         return X if sp.issparse(X) else readable(X)
 
     def _check_parameters(self) -> None:
@@ -361,3 +417,21 @@ def _rounded(mean: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.floa
 
 def _landmarks_must_be(landmarks: Any) -> str:
     return f"landmarks must be one of {', '.join(map(repr, _LANDMARKS))}, an array or a QKMeans, got {landmarks!r}."
+
+
+def _stored_arrays(
+    state: State, product: SparseProduct, dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """The normalization, and the rows of X that are landmarks, if they are."""
+    K = product.shape[0]
+    normalization = state.tensor("normalization", 2, (dtype.name,))
+    if normalization.shape != (K, K):
+        raise ValueError(f"normalization must have shape {(K, K)}, got {normalization.shape}.")
+    if "components" in state.tensors and state.tensor("components", 2, (dtype.name,)).shape != product.shape:
+        raise ValueError(f"components must have shape {product.shape}.")
+    if "component_indices" not in state.tensors:
+        return normalization, None
+    indices = state.tensor("component_indices", 1, UNSIGNED)
+    if len(indices) != K or (indices >= 2**63).any():
+        raise ValueError(f"component_indices must name {K} rows.")
+    return normalization, indices.astype(np.int64)

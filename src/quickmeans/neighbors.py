@@ -2,6 +2,7 @@
 
 import warnings
 from copy import copy
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
@@ -15,8 +16,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
+from quickmeans.data.features import with_columns
+from quickmeans.files import container, indexes
 from quickmeans.search.coarse import nearest_lists, with_directions
 from quickmeans.search.lists import (
+    Lists,
     add_rows,
     check_payload,
     coarse_scores,
@@ -26,10 +30,13 @@ from quickmeans.search.lists import (
     train_codes,
 )
 from quickmeans.search.scan import Probes, scan, scan_radius
+from quickmeans.search.storage import write_lists
 from quickmeans.search.tuning import fewest_probes, held_back
+from quickmeans.state import UNSIGNED, State, narrow, storable_parameters
 from quickmeans.threads import resolve_threads
 
 METRICS = ("euclidean", "inner_product", "cosine")
+_NOT_STORED = {"n_threads", "quantizer"}
 _TRAINING_ITERATIONS = 10
 _LARGEST_SQUARE = np.finfo(np.float32).max / 8  # of a row, so that squared distances do not overflow
 _LISTS_PER_ROOT = 8  # lists for N rows, in units of the square root of N
@@ -290,11 +297,48 @@ class QKNeighbors(BaseEstimator):
         return copy
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the index to `path` and a file beside it, for :func:`quickmeans.load`."""
-        from quickmeans.files.indexes import save  # which imports this module
+        """Write the index to `path` and a file beside it, for :func:`quickmeans.load`.
 
+        Both are complete or absent, whatever happens. Not stored are `n_threads`, and a generator as `random_state`.
+        """
+        indexes.write(path, self.to_state(), partial(write_lists, self._lists))
+
+    def to_state(self) -> State:
+        """What a file holds of the fitted index, but for its lists."""
         check_is_fitted(self)
-        save(self, path)
+        self._check_parameters()
+        facts = {
+            "parameters": storable_parameters(self.get_params(deep=False), _NOT_STORED),
+            "metric": self._fitted_metric,
+            "nprobe": self.nprobe_,
+            "n_features_in": self.n_features_in_,
+            "n_ids": len(self._removed),
+            "faiss_version": faiss_library().__version__,
+            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
+        }
+        tensors = {
+            "quantizer": np.frombuffer(container.encode(self.quantizer_.to_state()), np.uint8),
+            "removed": narrow(np.flatnonzero(self._removed), len(self._removed)),
+        }
+        return State(type(self).__name__, facts, tensors)
+
+    @classmethod
+    def from_state(cls, state: State, lists: Lists) -> Self:
+        """The index that :meth:`to_state` made the state of, with its lists."""
+        index = cls(**state.parameters(cls().get_params().keys() - _NOT_STORED))
+        index._check_parameters()
+        with container.explaining("has a quantizer that", "model"):
+            index.quantizer_ = QKMeans.from_state(container.decode(state.tensor("quantizer", 1, ("uint8",)).tobytes()))
+        K, D = index.quantizer_.cluster_centers_.shape
+        if (lists.nlist, lists.d) != (K, D) or state.number("n_features_in", int) != D:
+            raise ValueError("its lists must be those of its quantizer.")
+        index._fitted_metric = state.choice("metric", METRICS)
+        index.nprobe_, index.n_features_in_ = state.number("nprobe", int, 1, K), D
+        index._removed, index._lists = np.zeros(state.number("n_ids", int, 0), np.bool_), lists
+        index._removed[state.tensor("removed", 1, UNSIGNED)] = True
+        index.__dict__.update(state.feature_names(D))
+        state.finish()
+        return index
 
     # ---- how ------------------------------------------------------------------------------------------------------
 
@@ -392,7 +436,7 @@ class QKNeighbors(BaseEstimator):
         """X in float32, row-major and finite; of length one for cosines."""
         plain = type(X) is np.ndarray and X.dtype == np.float32 and X.ndim == 2 and not reset
         if not (plain and X.shape[1] == self.n_features_in_ and len(X) and not hasattr(self, "feature_names_in_")):
-            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+            X = validate_data(self, with_columns(X), reset=reset, dtype="numeric", ensure_all_finite=False)
         with np.errstate(over="ignore"):
             rows = np.ascontiguousarray(X, np.float32)
         squares = np.einsum("id,id->i", rows, rows)

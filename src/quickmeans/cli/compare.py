@@ -96,10 +96,10 @@ def _run(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, threads: 
 
 
 def _draw(results: "list[Result]", output: Path, title: str) -> None:
+    from quickmeans.atomic import replacing
     from quickmeans.comparison.plot import plot
-    from quickmeans.data.output import complete
 
-    with complete(output) as temporary:
+    with replacing(output) as temporary:
         plot(results, temporary, title)
 
 

@@ -39,12 +39,12 @@ def data_argument(function: Function, *, required: bool = True) -> Function:
 
 def blocks(rows: "RowSource") -> Iterator["NDArray[Any]"]:
     """Return the rows block by block; NaN and infinity are refused with the name of the file, row and column."""
-    from quickmeans.data.stream import SourceStream
-    from quickmeans.kmeans.points import refuse_bad_rows
+    from quickmeans.data.stream import StreamRows
+    from quickmeans.kmeans.rows import refuse_not_finite
 
-    stream = SourceStream(rows)
+    stream = StreamRows(rows)
     for part, block in stream.blocks():
-        refuse_bad_rows(stream, part.start, block)
+        refuse_not_finite(stream.locate, part.start, block)
         yield block
 
 
@@ -61,7 +61,7 @@ def read_if_small(rows: "RowSource", limit: int | None = None) -> "NDArray[Any] 
     """Return all rows in the type that models compute in, or None if they take more bytes than the limit (1 GiB)."""
     import numpy as np
 
-    from quickmeans.kmeans.points import exact_dtype
+    from quickmeans.kmeans.rows import exact_dtype
 
     limit, dtype = MEMORY_LIMIT if limit is None else limit, exact_dtype(rows.dtype)
     if rows.n_rows is not None and rows.n_rows * rows.n_columns * dtype.itemsize > limit:
@@ -78,7 +78,7 @@ def read_if_small(rows: "RowSource", limit: int | None = None) -> "NDArray[Any] 
 
 def read_all(rows: "RowSource") -> "NDArray[Any]":
     """Return all rows, or refuse them if they take more than half of the memory."""
-    from quickmeans.kmeans.points import exact_dtype
+    from quickmeans.kmeans.rows import exact_dtype
 
     limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     X = read_if_small(rows, limit)

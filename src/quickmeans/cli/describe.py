@@ -9,7 +9,6 @@ from quickmeans.cli.terminal import print_facts, print_json, seconds, size, spar
 from quickmeans.cluster import QKMeans
 from quickmeans.kernel_approximation import QKNystroem
 from quickmeans.neighbors import QKNeighbors
-from quickmeans.report import fitted
 from quickmeans.transform import SparseProduct
 
 Model = QKMeans | QKNeighbors | QKNystroem
@@ -53,9 +52,9 @@ def _clustering(model: QKMeans) -> Facts:
     return {
         "clusters": K,
         "features": D,
-        "centroids": PRODUCT_ROWS if fitted.centers_are_product_rows(model) else MEANS,
+        "centroids": PRODUCT_ROWS if not model.assigner_.centers_are_means else MEANS,
         "dtype": model.cluster_centers_.dtype.name,
-        "spherical": fitted.is_spherical(model),
+        "spherical": model.assigner_.geometry.spherical,
         "product": _product(model.product_),
         "exact_distances_per_row": float(model.n_candidates_),
         "objective": float(model.inertia_),
@@ -70,7 +69,7 @@ def _features(model: QKNystroem) -> Facts:
     return {
         "landmarks": K,
         "features": D,
-        "kernel": fitted.kernel(model),
+        "kernel": model.kernel_,
         "gamma": float(model.gamma_),
         "dtype": model.components_.dtype.name,
         "product": _product(model.product_),
@@ -82,7 +81,7 @@ def _index(model: QKNeighbors) -> Facts:
     return {
         "rows": model.n_samples_fit_,
         "features": model.n_features_in_,
-        "metric": fitted.metric(model),
+        "metric": model.metric_,
         "lists": len(model.quantizer_.cluster_centers_),
         "nprobe": model.nprobe_,
         "payload": model.payload,

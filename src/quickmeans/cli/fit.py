@@ -24,7 +24,7 @@ _model_option, _run_option = partial(option, section="Model"), partial(option, s
 
 
 def _solvers() -> Iterable[str]:
-    from quickmeans.checks import SOLVERS
+    from quickmeans.transform.solvers import SOLVERS
 
     return SOLVERS
 
@@ -115,13 +115,13 @@ def _start(init: str) -> Any:
 
 
 def _fit(model: "QKMeans", rows: "RowSource") -> None:
-    from quickmeans.checks import n_runs
     from quickmeans.cli.progress import FitMeter
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.features import check_features
-    from quickmeans.data.watched import WatchedRows
+    from quickmeans.kmeans.settings import n_runs
 
-    with FitMeter(rows.n_rows, model.max_iter, n_runs(model)) as meter:
-        counted = WatchedRows(rows, meter.rows)
+    with FitMeter(rows.n_rows, model.max_iter, n_runs(model.n_init, model.init)) as meter:
+        counted = CountedRows(rows, meter.rows)
         X = read_if_small(counted)
         meter.begin(rows.n_rows if X is None else len(X))
         model.callback = meter.iteration

@@ -114,20 +114,20 @@ def query(
     import numpy as np
 
     from quickmeans import QKNeighbors
+    from quickmeans.atomic import replacing
     from quickmeans.cli.progress import RowMeter
-    from quickmeans.data.output import complete
-    from quickmeans.data.watched import WatchedRows
+    from quickmeans.data.counted import CountedRows
 
     model = load_model(index, QKNeighbors)
     model.n_threads = threads
     start = time.perf_counter()
     with RowMeter("query", rows.n_rows) as meter:
-        queries = blocks_for(model, WatchedRows(rows, meter))
+        queries = blocks_for(model, CountedRows(rows, meter))
         parts = [model.kneighbors(block, neighbours, nprobe=nprobe) for block in queries]
     elapsed = time.perf_counter() - start
     distances, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if output is not None:
-        with complete(output) as temporary, open(temporary, "xb") as file:  # np.savez would add .npz to a path
+        with replacing(output) as temporary, open(temporary, "xb") as file:  # np.savez would add .npz to a path
             np.savez(file, ids=ids, distances=distances)
     _print(distances, ids, elapsed, output, as_json=as_json)
 

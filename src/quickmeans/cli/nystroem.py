@@ -88,14 +88,14 @@ def transform(model: str, rows: "RowSource", threads: int | None, output: Path, 
     from quickmeans import QKNystroem
     from quickmeans.cli.progress import RowMeter
     from quickmeans.cli.terminal import print_facts, print_json, rate
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.output import write_rows
-    from quickmeans.data.watched import WatchedRows
 
     kernel = load_model(model, QKNystroem)
     kernel.n_threads = threads
     start = time.perf_counter()
     with RowMeter("transform", rows.n_rows) as meter:
-        n, k = write_rows(output, map(kernel.transform, blocks_for(kernel, WatchedRows(rows, meter))))
+        n, k = write_rows(output, map(kernel.transform, blocks_for(kernel, CountedRows(rows, meter))))
     elapsed = time.perf_counter() - start
     if as_json:
         print_json({"rows": n, "features": k, "seconds": elapsed, "output": str(output)})

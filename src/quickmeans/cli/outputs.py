@@ -70,6 +70,8 @@ def check_output(output: str | os.PathLike[str], endings: tuple[str, ...] = (), 
         raise click.ClickException(f"{path} must end in {' or '.join(endings)}, which selects the format.")
     if path.is_dir():
         raise click.ClickException(f"{path} is a directory; give the name of a file.")
+    if path.exists() and not path.is_file():
+        raise click.ClickException(f"{path} is not a regular file, so it must not be replaced by one.")
     if path.exists() and not force:
         raise click.ClickException(f"{path} exists already; give --force to replace it.")
     return check_folder(path)

@@ -48,14 +48,14 @@ def predict(
     from quickmeans import QKMeans
     from quickmeans.cli.progress import RowMeter
     from quickmeans.data import write_labels
-    from quickmeans.data.watched import WatchedRows
+    from quickmeans.data.counted import CountedRows
 
     clustering = load_model(model, QKMeans)
     clustering.n_threads = threads
     sizes = np.zeros(len(clustering.cluster_centers_), np.int64)
     start = time.perf_counter()
     with RowMeter("predict", rows.n_rows) as meter:
-        labels = _labels(clustering, WatchedRows(rows, meter), exact, sizes)
+        labels = _labels(clustering, CountedRows(rows, meter), exact, sizes)
         if output is not None:
             write_labels(output, labels)
         else:
@@ -70,9 +70,7 @@ def _labels(
     """Return the labels block by block, and count them in `sizes`."""
     import numpy as np
 
-    from quickmeans.report.fitted import assign
-
-    for _, labels, _ in assign(model, rows, exact=exact):
+    for labels in model.iter_labels(rows, exact=exact):
         sizes += np.bincount(labels, minlength=len(sizes))
         yield labels
 

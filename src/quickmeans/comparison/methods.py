@@ -68,10 +68,10 @@ def _super(X: Rows, init: Rows, n_iter: int) -> Fitted:
 
 def _quick(X: Rows, init: Rows, n_iter: int, **options: Any) -> Fitted:
     from quickmeans import QKMeans
-    from quickmeans.files.models import encode_model
+    from quickmeans.files.container import encode
 
     model = QKMeans(len(init), init=init, max_iter=n_iter, tol=0, random_state=0, **options).fit(X)
-    return Fitted(model.cluster_centers_, model.predict, len(encode_model(model, labels=False)))
+    return Fitted(model.cluster_centers_, model.predict, len(encode(model.to_state())))
 
 
 def _quick_product(X: Rows, init: Rows, n_iter: int) -> Fitted:

@@ -1,6 +1,5 @@
 """The data of the experiments: MNIST and Fashion-MNIST from files, Blobs and digits from scikit-learn."""
 
-import gzip
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits, make_blobs
+
+from quickmeans.data.idx import read_idx
 
 IMAGES = {
     "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -62,16 +63,8 @@ def load(name: str, folder: Path | None, *, quick: bool = False) -> Split:
 
 def images(folder: Path) -> Split:
     """Return MNIST or Fashion-MNIST with images as rows."""
-    X, test, y, test_y = (idx(folder / file) for file in _FILES)
+    X, test, y, test_y = (read_idx(str(folder / file)) for file in _FILES)
     return Split(X.reshape(len(X), -1).astype(np.float32), test.reshape(len(test), -1).astype(np.float32), y, test_y)
-
-
-def idx(path: Path) -> NDArray[np.uint8]:
-    """Return the bytes of a gzipped IDX file in their shape."""
-    with gzip.open(path) as file:
-        content = file.read()
-    shape = np.frombuffer(content, ">i4", content[3], offset=4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(shape)
 
 
 def blobs(rows: int = 29000, tests: int = 1000, features: int = 2000, classes: int = 1000) -> Split:

@@ -1,12 +1,13 @@
 """The measurements of an experiment: rows of a CSV file that is written after every case."""
 
 import csv
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from quickmeans.atomic import replacing
 
 Row = dict[str, Any]
 
@@ -39,12 +40,10 @@ class Results:
         """Replace the rows of one case, and write the file, which is complete at all times."""
         self.rows = [row for row in self.rows if not _matches(row, case)] + [{**case, **row} for row in rows]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_suffix(".part")
-        with unfinished.open("w", newline="") as file:
+        with replacing(self.path) as temporary, temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(dict.fromkeys(key for row in self.rows for key in row)))
             writer.writeheader()
             writer.writerows(self.rows)
-        os.replace(unfinished, self.path)
 
     def select(self, **where: Any) -> list[Row]:
         """Return the rows with these values."""

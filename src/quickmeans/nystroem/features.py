@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.points import rows_at_a_time
+from quickmeans.kmeans.blocks import block_rows as rows_at_a_time
 from quickmeans.nystroem.kernels import Gaussian, Kernel
 from quickmeans.threads import with_one_blas_thread
 

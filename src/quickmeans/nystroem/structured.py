@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.points import rows_at_a_time
+from quickmeans.kmeans.blocks import block_rows as rows_at_a_time
 from quickmeans.nystroem.features import dense
 from quickmeans.transform import SparseProduct, haar, hadamard
 

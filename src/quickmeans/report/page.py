@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from quickmeans.atomic import write_bytes
 from quickmeans.cluster import QKMeans
-from quickmeans.files.container import write
-from quickmeans.report import fitted
 from quickmeans.report.centroids import Shape, check_image_shape, gallery, heat_map
 from quickmeans.report.cost import Cost, measure
 from quickmeans.report.curves import objective_curve, size_curve
@@ -77,7 +76,9 @@ def write_report(
         raise TypeError(f"model must be a QKMeans, got {type(model).__name__}.")
     check_is_fitted(model)
     shape = check_image_shape(image_shape, model.n_features_in_)
-    write(path, render(model, rows, shape, title or f"QuicK-means: {len(model.cluster_centers_):,} clusters").encode())
+    write_bytes(
+        path, render(model, rows, shape, title or f"QuicK-means: {len(model.cluster_centers_):,} clusters").encode()
+    )
 
 
 def is_report(path: Path) -> bool:
@@ -107,7 +108,7 @@ def render(model: QKMeans, rows: Any, shape: Shape | None, title: str) -> str:
 def _subtitle(model: QKMeans) -> str:
     if model.product_ is None:
         return "The centroids are dense, because no product of sparse matrices would make assignment cheaper."
-    if fitted.centers_are_product_rows(model):
+    if not model.assigner_.centers_are_means:
         return "The centroids are the rows of a product of sparse matrices."
     return "The centroids are exact means; a product of small or sparse matrices selects the candidates for each row."
 
@@ -224,6 +225,6 @@ def _result(model: QKMeans) -> dict[str, str]:
         "non-zeros of the factors": f"{product.nnz:,}",
         "compression": f"{product.shape[0] * product.shape[1] / max(1, product.nnz):.1f}",
     }
-    if not fitted.centers_are_product_rows(model):
-        lines |= {"exact distances per row": f"{model.n_candidates_:.2f}", "margin": f"{fitted.margin(model):.3g}"}
+    if model.assigner_.centers_are_means:
+        lines |= {"exact distances per row": f"{model.n_candidates_:.2f}", "margin": f"{model.margin_:.3g}"}
     return lines

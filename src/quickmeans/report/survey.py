@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.cluster import QKMeans
-from quickmeans.report import fitted
 
 _MOST_ROWS, _MOST_BYTES = 4096, 64 << 20  # of the sample
 
@@ -50,7 +49,7 @@ def survey_rows(model: QKMeans, rows: Any) -> Survey:
         labels = getattr(model, "labels_", None)
         return Survey(None if labels is None else np.bincount(np.asarray(labels), minlength=K))
     sizes, objective, sample = np.zeros(K, np.int64), 0.0, _Sample(model)
-    for block, labels, squared_distances in fitted.assign(model, rows):
+    for block, labels, squared_distances in model.assign(rows):
         sizes += np.bincount(labels, minlength=K)
         objective += float(squared_distances.sum(dtype=np.float64))
         sample.add(block, labels)
@@ -66,7 +65,7 @@ class _Sample:
     """A sample without replacement: every row gets a random key, and the rows with the smallest keys are kept."""
 
     def __init__(self, model: QKMeans) -> None:
-        dtype, D = fitted.working_dtype(model), model.n_features_in_
+        dtype, D = model.assigner_.geometry.dtype, model.n_features_in_
         self.size = sample_size(D, dtype)
         self.rows, self.labels, self.keys = np.empty((0, D), dtype), np.empty(0, np.int32), np.empty(0)
         self.rng = np.random.default_rng(0)

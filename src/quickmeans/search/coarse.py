@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.cluster import QKMeans
-from quickmeans.kmeans.screen import Assignment
+from quickmeans.kmeans.assignment import Assignment
 
 
 def nearest_lists(quantizer: QKMeans, queries: NDArray[np.float32], m: int, n_threads: int) -> NDArray[np.int64]:

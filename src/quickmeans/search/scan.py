@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import kernels
-from quickmeans.kmeans.update import by_label
 from quickmeans.search.lists import Lists, faiss_library, list_rows, list_sizes
 from quickmeans.threads import with_one_blas_thread
 
@@ -159,7 +158,7 @@ def _by_list(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int,
     """All queries of a list together. Pair j n + i is query i with its j-th list."""
     n, m = probes.lists.shape
     of_pair = probes.lists.T.ravel()
-    order, starts = by_label(of_pair.astype(np.int32), lists.nlist)
+    order, starts = kernels.group_by_label(of_pair, lists.nlist)
     by_product = _lists_for_products(lists, np.diff(starts))
     others = order[~by_product[of_pair[order]]]
     step = max(1, _ROOM // lists.d)

@@ -1,0 +1,197 @@
+// A screen over centers, and the assignment of rows to them.
+#include "screen.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+
+namespace quickmeans {
+namespace {
+
+using Index = std::optional<Vector<std::int64_t>>;
+
+// The label of every row and what is known of its scores; see SettleJob. It shares the memory of the arrays that it is
+// made of, and keeps them alive.
+template <class T>
+struct Assignment {
+    nb::object labels_array, best_array, second_array, norms_array;
+    std::int64_t n_rows;
+    std::int32_t* labels;
+    T *best, *second, *norms;
+    bool norms_known;
+    std::int64_t n_listed = 0, n_settled = 0;
+
+    Assignment(nb::object a, nb::object b, nb::object c, nb::object d, bool known)
+        : labels_array(a), best_array(b), second_array(c), norms_array(d), norms_known(known) {
+        const auto line = array_in<Line<std::int32_t>>(a, "labels must be a contiguous, writeable array of int32");
+        n_rows = std::int64_t(line.size());
+        labels = line.data();
+        best = values_in(b);
+        second = values_in(c);
+        norms = values_in(d);
+    }
+
+  private:
+    T* values_in(nb::handle array) const {
+        const auto line = array_in<Line<T>>(array,
+                                            "best, second and norms must be contiguous, writeable arrays of the "
+                                            "assignment's type");
+        require(std::int64_t(line.size()) == n_rows, "labels, best, second and norms must be equally long");
+        return line.data();
+    }
+};
+
+template <class T>
+std::vector<T> converted(Vector<double> values, std::int64_t size, const char* message) {
+    require(std::int64_t(values.size()) == size, message);
+    return std::vector<T>(values.data(), values.data() + values.size());
+}
+
+template <class T>
+struct BoundParts : ScreenParts<T> {
+    Matrix<T> owner;  // of the centers
+};
+
+template <class T>
+Screen<T> with_margin(const Screen<T>& self, double margin, const std::optional<Vector<double>>& offset,
+                      std::optional<std::int64_t> shortlist) {
+    Screen<T> other = self;
+    other.margin = margin;
+    if (shortlist) other.shortlist = *shortlist;
+    if (offset) {
+        other.offset = std::make_shared<const std::vector<T>>(
+            converted<T>(*offset, self.parts->product.n_rows(), "wrong size of offset"));
+        other.largest_offset = std::max(self.largest_offset, largest_size(offset->data(), offset->size()));
+    }
+    require(other.margin >= 0, "margin must not be negative");
+    require(other.shortlist >= 0 && other.shortlist <= self.parts->product.n_rows(), "shortlist out of range");
+    return other;
+}
+
+// Without a product the centers are compared themselves: offset and slack are then those of the centers.
+template <class T>
+Screen<T> make_screen(const Product<T>* product, Matrix<T> centers, Vector<double> mean, Vector<double> offset,
+                      Vector<double> center_offset, Vector<double> slack, double margin, std::int64_t shortlist,
+                      const std::string& isa) {
+    const std::int64_t K = std::int64_t(centers.shape(0)), D = std::int64_t(centers.shape(1));
+    require(K > 0 && D > 0 && K < (std::int64_t(1) << 31), "wrong shape of centers");
+    require(!product || (product->n_rows() == K && product->n_columns() == D), "the product does not fit the centers");
+    const Product<T> screen = product ? *product : product_of_centers(centers.data(), K, D, isa);
+    const ScreenParts<T> parts{screen,
+                               screen.first_factor(),
+                               product == nullptr,
+                               centers.data(),
+                               D,
+                               converted<T>(mean, D, "wrong size of mean"),
+                               converted<T>(center_offset, K, "wrong size of center_offset"),
+                               converted<T>(slack, K, "wrong size of slack"),
+                               largest_growth(centers.data(), K, D)};
+    const double largest = largest_size(center_offset.data(), center_offset.size());
+    const Screen<T> bare{std::make_shared<const BoundParts<T>>(BoundParts<T>{parts, centers}), nullptr, largest, 0, 0};
+    return with_margin<T>(bare, margin, offset, shortlist);
+}
+
+// Row i of x is row `first + i` of the assignment; the index, if there is one, names the rows of x to look at. Returns
+// -1, or the number (among these) of the first row in the first tile that holds a row that cannot be compared.
+template <class T>
+std::int64_t assign(const Screen<T>& self, const AnyArray& x, Assignment<T>& assignment, std::int64_t first,
+                    const Index& index, const std::optional<AnyArray>& projected, bool exact_scores, int n_threads) {
+    const ScreenParts<T>& parts = *self.parts;
+    const Product<T>& product = projected ? parts.first_factor : parts.product;
+    SettleJob<T> job = self.job();
+    job.rows = view_of(x, parts.n_columns, index);
+    job.screen.rows = view_of(projected ? *projected : x, product.n_columns(), index);
+    const std::int64_t n = std::int64_t(x.shape(0));
+    require(!projected || (std::int64_t(projected->shape(0)) == n && assignment.norms_known), "wrong projected rows");
+    require(first >= 0 && first <= assignment.n_rows && n <= assignment.n_rows - first,
+            "the rows do not fit the assignment");
+    job.exact_scores = exact_scores;
+    job.norms_known = assignment.norms_known;
+    job.norms = assignment.norms + first;
+    job.labels = assignment.labels + first;
+    job.best = assignment.best + first;
+    job.second = assignment.second + first;
+    std::int64_t n_listed = 0, n_settled = 0, bad = -1;
+    job.n_listed = &n_listed;
+    job.n_settled = &n_settled;
+    {
+        nb::gil_scoped_release release;
+        bad = product.settle(job, parts.growth, n_threads, Interruptible());
+    }
+    assignment.n_listed += n_listed;
+    assignment.n_settled += n_settled;
+    return bad;
+}
+
+// The nearest centers of every row, as many as `labels` has columns, in any order; the product lists `n_listed`
+// candidates, and exact scores decide among them. Returns as `assign`.
+template <class T>
+std::int64_t nearest(const Screen<T>& self, const AnyArray& x, std::int64_t n_listed, Cells<std::int64_t> labels,
+                     Cells<T> scores, int n_threads) {
+    const ScreenParts<T>& parts = *self.parts;
+    const std::int64_t K = parts.product.n_rows(), m = std::int64_t(labels.shape(1));
+    require(labels.shape(0) == x.shape(0) && scores.shape(0) == x.shape(0) && scores.shape(1) == labels.shape(1),
+            "wrong shape of labels or scores");
+    require(m >= 1 && m <= K, "m out of range");
+    Job<T> job{};
+    job.rows = view_of(x, parts.n_columns);
+    job.largest_offset = self.largest_offset;
+    job.labels = labels.data();
+    job.best = scores.data();
+    job.n_best = m;
+    nb::gil_scoped_release release;
+    if (parts.exact || K == 1) {
+        job.offset = parts.center_offset.data();
+        job.n_listed = m;
+        if (parts.exact) return parts.product.run(job, 1, n_threads, Interruptible());
+        return product_of_centers(parts.centers, K, parts.n_columns, parts.product.isa())
+            .run(job, 1, n_threads, Interruptible());
+    }
+    job.offset = self.offset->data();
+    job.n_listed = std::min(std::max({n_listed, m, std::int64_t(2)}), K);
+    job.centers = parts.centers;
+    job.center_offset = parts.center_offset.data();
+    return parts.product.run(job, parts.growth, n_threads, Interruptible());
+}
+
+template <class T>
+void bind(nb::module_& m, const char* assignment, const char* screen) {
+    nb::class_<Assignment<T>>(m, assignment)
+        .def(nb::init<nb::object, nb::object, nb::object, nb::object, bool>(), "labels"_a, "best"_a, "second"_a,
+             "norms"_a, "norms_known"_a = false)
+        .def("__len__", [](const Assignment<T>& self) { return self.n_rows; })
+        .def_ro("labels", &Assignment<T>::labels_array)
+        .def_ro("best", &Assignment<T>::best_array)
+        .def_ro("second", &Assignment<T>::second_array)
+        .def_ro("norms", &Assignment<T>::norms_array)
+        .def_rw("norms_known", &Assignment<T>::norms_known)
+        .def_rw("n_listed", &Assignment<T>::n_listed)
+        .def_rw("n_settled", &Assignment<T>::n_settled);
+    nb::class_<Screen<T>>(m, screen)
+        .def_static("bind", &make_screen<T>, "product"_a.none(), "centers"_a.noconvert(), "mean"_a.noconvert(),
+                    "offset"_a.noconvert(), "center_offset"_a.noconvert(), "slack"_a.noconvert(), "margin"_a,
+                    "shortlist"_a, "isa"_a = "")
+        .def("with_margin", &with_margin<T>, "margin"_a, "offset"_a.noconvert().none(), "shortlist"_a.none())
+        .def("assign", &assign<T>, "x"_a.noconvert(), "assignment"_a, "first"_a, "index"_a.noconvert().none(),
+             "projected"_a.noconvert().none(), "exact_scores"_a, "n_threads"_a)
+        .def("nearest", &nearest<T>, "x"_a.noconvert(), "n_listed"_a, "labels"_a.noconvert(), "scores"_a.noconvert(),
+             "n_threads"_a)
+        .def_ro("margin", &Screen<T>::margin)
+        .def_ro("shortlist", &Screen<T>::shortlist);
+}
+
+}  // namespace
+
+void bind_screen(nb::module_& m) {
+    bind<float>(m, "Assignment32", "Screen32");
+    bind<double>(m, "Assignment64", "Screen64");
+}
+
+}  // namespace quickmeans
