@@ -152,7 +152,7 @@ def _objective_lines(facts: Facts) -> Lines:
     history = facts["objective_history"]
     result = [("objective", f"{facts['objective']:.6g} after {facts['iterations']} iterations")]
     if len(history) > 1:
-        result.append(("history", f"{sparkline(history)} from {history[0]:.6g} to {history[-1]:.6g}"))
+        result.append(("history", f"{sparkline(history)} from {history[0]:.6g} on"))
     return result
 
 

@@ -46,7 +46,9 @@ def _solvers() -> Iterable[str]:
     help="Candidates per row whose exact distances are computed; 0: the centroids are the rows of the product."
     "  [default: auto]",
 )
-@_model_option("--compression", type=NUMBER_OR_AUTO, help="K D over the non-zeros of the product.  [default: auto]")
+@_model_option(
+    "--compression", type=NUMBER_OR_AUTO, help="Size of dense centroids over size of the product.  [default: auto]"
+)
 @_model_option("--solver", type=Name(_solvers), help="Algorithm that learns the product.  [default: als]")
 @_model_option(
     "--sparsity-level", type=COUNT, help="Non-zeros per row and column of a factor (not for als).  [default: 5]"

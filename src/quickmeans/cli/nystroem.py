@@ -51,7 +51,9 @@ def nystroem() -> None:
 @option("--degree", type=COUNT, help="Degree of the polynomial kernel.  [default: 3]")
 @option("--coef0", type=NUMBER, help="Constant of the polynomial and sigmoid kernels.  [default: 1]")
 @option("--choose", "landmarks", type=Name(_landmarks), help="How landmarks are chosen.  [default: qkmeans]")
-@option("--compression", type=NUMBER_OR_AUTO, help="K D over the non-zeros of the landmarks.  [default: auto]")
+@option(
+    "--compression", type=NUMBER_OR_AUTO, help="Size of dense landmarks over size of their product.  [default: auto]"
+)
 @option("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
 @option("--threads", "n_threads", type=COUNT, help="Number of threads.  [default: all]")
 @output_option("The model", required=True)

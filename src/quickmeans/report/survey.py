@@ -33,8 +33,13 @@ class Survey:
 
     def which(self, n_shown: int, n_clusters: int) -> str:
         """Return what a caption calls the clusters that `largest` returns."""
-        kind = "first" if self.sizes is None else "largest"
-        return f"the {n_shown:,} {kind} of {n_clusters:,}" if n_shown < n_clusters else f"all {n_clusters:,}"
+        if n_shown == n_clusters:
+            return f"all {n_clusters:,}"
+        return (
+            f"the first {n_shown:,} of {n_clusters:,}"
+            if self.sizes is None
+            else f"the {n_shown:,} largest of {n_clusters:,}"
+        )
 
 
 def survey_rows(model: QKMeans, rows: Any) -> Survey:
