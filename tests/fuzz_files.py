@@ -205,7 +205,7 @@ def _change_fact(rng, state, lists):
     keep = {"data", "parameters"} if state.kind == "Checkpoint" else set()
     facts, names = state.facts, sorted(state.facts.keys() - keep)
     name = names[rng.integers(len(names))]
-    if name == "parameters" and rng.random() < 0.8:
+    if name == "parameters" and isinstance(facts[name], dict) and rng.random() < 0.8:
         facts = facts[name] = dict(facts[name])
         name = [*facts, "other"][rng.integers(len(facts) + 1)]
     if rng.random() < 0.1:
