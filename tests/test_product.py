@@ -338,17 +338,17 @@ X = np.load(sys.argv[1], mmap_mode="r")
 V.nearest_row(X[:1000])
 start, most, done = private_memory(), 0, False
 
-def watch():
+def sample_memory():
     global most
     while not done:
         most = max(most, private_memory())
         time.sleep(0.002)
 
-watcher = threading.Thread(target=watch)
-watcher.start()
+sampler = threading.Thread(target=sample_memory)
+sampler.start()
 V.nearest_row(X)
 done = True
-watcher.join()
+sampler.join()
 print(most - start)
 """
 

@@ -16,6 +16,7 @@ from row_files import MAKERS, X, parquet_directory, table, write_idx, write_vecs
 
 from quickmeans import QKMeans, QKNeighbors, QKNystroem, load
 from quickmeans.data import open_rows, source, write_labels
+from quickmeans.data.idx import read_idx
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.prefetch import prefetch
 from quickmeans.data.reader import RecordReader
@@ -61,6 +62,20 @@ def test_other_types(tmp_path):
         rows = open_rows(path)
         assert rows.dtype == np.uint8
         np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), bytes_)
+
+
+def test_whole_idx_files(tmp_path):
+    labels, images = np.arange(6, dtype=np.uint8), np.arange(36.0).reshape(6, 3, 2)
+    for ending in ("", ".gz"):
+        path = write_idx(tmp_path / f"labels-ubyte{ending}", labels, 0x08, "u1", (6,))
+        np.testing.assert_array_equal(read_idx(str(path)), labels)
+        with pytest.raises(ValueError, match=r"labels-ubyte.* is an IDX file of one axis; rows need two axes or more"):
+            open_rows(path)
+        path = write_idx(tmp_path / f"images-ubyte{ending}", images, 0x0E, ">f8", (6, 3, 2))
+        np.testing.assert_array_equal(read_idx(str(path)), images)
+        path = write_idx(tmp_path / f"short-ubyte{ending}", labels, 0x08, "u1", (7,))
+        with pytest.raises(ValueError, match=r"short-ubyte.* is cut short: it has 14 bytes, but should have 15"):
+            read_idx(str(path))
 
 
 def test_columns_of_a_table(tmp_path):
@@ -277,7 +292,7 @@ def test_what_cannot_be_read(tmp_path):
     with pytest.raises(ValueError, match=r"empty has no columns, or no files; there must be one at least"):
         open_rows(tmp_path / "empty")
     (tmp_path / "x.data").write_bytes(b"1234")
-    with pytest.raises(ValueError, match=r"cannot be told from its ending; it must be .npy"):
+    with pytest.raises(ValueError, match=r"is not known from its ending; it must be .npy"):
         open_rows(tmp_path / "x.data")
     np.savez(tmp_path / "two.npz", a=X, b=X)
     with pytest.raises(ValueError, match="has several arrays; as key, name one of 'a', 'b'"):

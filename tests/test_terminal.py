@@ -151,7 +151,7 @@ def test_ctrl_c_without_a_checkpoint(slow):
     assert files() == {"rows.npy", "slow.npy"}
 
 
-@pytest.mark.parametrize("delay", [0, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("delay", [0, 0.1])
 def test_ctrl_c_after_the_model_was_written(here, delay):
     def written():
         if Path("m").exists():
@@ -165,13 +165,18 @@ def test_ctrl_c_after_the_model_was_written(here, delay):
 @pytest.fixture
 def process(here, monkeypatch):
     """A function that runs a command with its handlers of signals, and returns its exit code."""
+
+    def end(code):
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", end)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def call(*args):
         monkeypatch.setattr(sys, "argv", ["quickmeans", *args])
-        with pytest.raises(SystemExit) as end:
+        with pytest.raises(SystemExit) as error:
             main()
-        return end.value.code
+        return error.value.code
 
     yield call
     for number, handler in handlers.items():
@@ -196,7 +201,6 @@ def test_ctrl_c_before_the_result_is_printed(process, monkeypatch, capsys):
     monkeypatch.setattr("quickmeans.cli.describe.lines", lambda facts: os.kill(os.getpid(), signal.SIGINT))
     assert process("fit", "rows.npy", "-k", "6", "-o", "m") == 130
     assert capsys.readouterr() == ("", "interrupted: m has been written.\n")
-    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # while the interpreter shuts down
 
 
 def test_narrow_terminals(here):

@@ -1,10 +1,9 @@
-"""Checks of parameters: whole numbers, real numbers, flags and sample weights."""
+"""Checks of parameters: whole numbers, real numbers and flags."""
 
 import math
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 LARGEST_WHOLE = 2**63 - 1  # of an int64, the type in which NumPy and the native code hold sizes
 
@@ -47,21 +46,3 @@ def check_flag(name: str, value: Any) -> bool:
     if isinstance(value, bool | np.bool):
         return bool(value)
     raise ValueError(f"{name} must be True or False, got {value!r}.")
-
-
-def check_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
-    """Return one float64 weight per row, or None if all rows count the same."""
-    from sklearn.utils.validation import check_array  # takes a second, and other users of this module do not need it
-
-    if sample_weight is None:
-        return None
-    if is_number(sample_weight):
-        sample_weight = np.full(n_rows, sample_weight)
-    weights = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, ensure_all_finite=True, input_name="sample_weight"
-    )
-    if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weights.shape}.")
-    if (weights < 0).any() or not weights.any():
-        raise ValueError("sample_weight must not be negative, and not all zero.")
-    return np.ascontiguousarray(weights, np.float64)

@@ -12,22 +12,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from quickmeans.checks import check_sample_weight
 from quickmeans.data.output import write_labels
 from quickmeans.files import container
 from quickmeans.files.checkpoints import Checkpoint
-from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.lloyd import Clustering
 from quickmeans.kmeans.partial import first_batch, follow_rows
-from quickmeans.kmeans.rows import BlockFunction, Rows, each_block
+from quickmeans.kmeans.rows import Rows, each_block
 from quickmeans.kmeans.run import best_of, run_once
 from quickmeans.kmeans.settings import Settings
 from quickmeans.progress import CallbackSupportMixin, RunObserver, begin_callbacks, with_callbacks
 from quickmeans.rollback import unchanged_on_error
 from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
-from quickmeans.validation import check_rows
+from quickmeans.validation import check_rows, check_sample_weight
 
 _NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
@@ -47,9 +45,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     n_clusters : int, default=8
         The number K of clusters.
     solver : {"als", "palm4msa", "hierarchical"} or callable, default="als"
-        How the factors of V are learned: sparse alternating least squares, or the two algorithms of the paper. A
-        callable is called as ``solver(U, weights, init, settings)`` and returns a
-        :class:`quickmeans.transform.Factorization`; see :mod:`quickmeans.transform.solvers`.
+        How the factors of V are learned: sparse alternating least squares, or the two algorithms of the paper, or a
+        callable as described in :mod:`quickmeans.transform.solvers`.
     compression : float or "auto", default="auto"
         K D over the number of non-zeros of V. "auto": with a shortlist, whatever makes assignment cheapest; without,
         10. Only for "als".
@@ -79,8 +76,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     random_state : int, RandomState or None, default=None
         Seeds the start and the samples.
     n_threads : int, default=None
-        The largest number of threads; None: see :func:`quickmeans.threads.resolve_threads`. Results do not depend on
-        it.
+        The largest number of threads; results do not depend on it. See :func:`quickmeans.threads.resolve_threads`.
     verbose : int, default=0
         1 shows how the fit goes: a bar in a terminal, lines elsewhere.
     callback : callable, default=None
@@ -191,11 +187,6 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         y : ignored
         sample_weight : array of shape (n_samples,), default=None
             The weight of each row; not negative.
-
-        Returns
-        -------
-        QKMeans
-            The model itself.
         """
         settings = self._settings()
         with unchanged_on_error(self):
@@ -214,12 +205,10 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         points = rows.points(settings, seeds)
         if len(points) < settings.n_clusters:
             raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters}.")
-        rate = settings.compression
-        if rate is not None and points.n_columns / rate < 1 + 1 / settings.n_clusters:
-            message = (
-                f"compression={rate:g} would leave less than one number per centroid of {points.n_columns} features"
-            )
-            warnings.warn(f"{message}; centroids are kept dense.", stacklevel=4)
+        D, rate = points.n_columns, settings.compression
+        if rate is not None and D / rate < 1 + 1 / settings.n_clusters:
+            left = f"compression={rate:g} would leave less than one number per centroid of {D} features"
+            warnings.warn(f"{left}; centroids are kept dense.", stacklevel=4)
         root = begin_callbacks(self, len(seeds))
 
         def run(seed: int) -> Clustering:
@@ -240,7 +229,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _keep(self, fitted: FittedClusters) -> None:
         """Set the fitted attributes."""
-        self._keep_assigner(fitted.assigner)
+        self.assigner_, geometry = fitted.assigner, fitted.assigner.geometry
+        self.mean_, self.product_, self.margin_ = geometry.mean, fitted.assigner.product, fitted.assigner.margin
         self.cluster_centers_ = fitted.cluster_centers
         if fitted.labels is not None:
             self.labels_ = fitted.labels
@@ -257,10 +247,6 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         labels = getattr(self, "labels_", None)
         results = self.objective_history_, self.inertia_, self.n_candidates_, self.n_iter_
         return FittedClusters(self.assigner_, self.cluster_centers_, labels, *results)
-
-    def _keep_assigner(self, assigner: Assigner) -> None:
-        self.assigner_ = assigner
-        self.mean_, self.product_, self.margin_ = assigner.geometry.mean, assigner.product, assigner.margin
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Move the centroids by the rows of X (mini-batch k-means), from where they are or, at first, from a start.
@@ -281,7 +267,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         points = check_rows(self, X, sample_weight, reset=not begun).points(settings, ())
         batch = getattr(self, "_batch", None)
         if batch is None:
-            seeds = self._seed(), self._seed()
+            seeds = 0 if begun else self._seed(), self._seed()
             fitted, counts = (self._fitted, self.weight_in_clusters_) if begun else (None, None)
             batch = first_batch(settings, points, fitted, counts, seeds)
         n_calls = self.n_iter_ if begun else 0
@@ -315,14 +301,13 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         """
         if output is not None:
             return write_labels(output, self.iter_labels(X, exact=exact))
-        return self._check_new_rows(X).map(self._labels_function(exact), np.int32)
-
-    def _labels_function(self, exact: bool) -> BlockFunction:
-        return self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact)
+        rows = self._check_new_rows(X)
+        return rows.map(self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact), np.int32)
 
     def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:
         """The labels of the rows of X block by block; parameters as in :meth:`predict`. X may be larger than memory."""
-        return each_block(self._check_new_rows(X), self._labels_function(exact))
+        rows = self._check_new_rows(X)
+        return each_block(rows, self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
@@ -393,21 +378,6 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         model._keep(fitted)
         return model
 
-    @property
-    def centers_are_product_rows_(self) -> bool:
-        """Whether the centroids are the rows of `product_`, as in the paper."""
-        return not self.assigner_.centers_are_means
-
-    @property
-    def working_dtype_(self) -> np.dtype[Any]:
-        """The dtype of the arithmetic of `predict`."""
-        return self.assigner_.geometry.dtype
-
-    @property
-    def spherical_(self) -> bool:
-        """Whether the fitted model compares directions."""
-        return self.assigner_.geometry.spherical
-
     def _check_new_rows(self, X: Any) -> Rows:
         check_is_fitted(self)
         return check_rows(self, X, reset=False)
@@ -423,8 +393,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
 
 def _warn_of_empty_clusters(n_filled: int, n_clusters: int, *, coarse: bool) -> None:
-    reason = "X has no more rows that differ, or they have no weight"
-    if coarse:
-        reason = "the product is too coarse for more; a lower compression helps"
+    too_few, too_coarse = "X has no more rows that differ, or they have no weight", "the product is too coarse for more"
+    reason = f"{too_coarse}; a lower compression helps" if coarse else too_few
     message = f"Only {n_filled} of the {n_clusters} clusters have rows: {reason}."
     warnings.warn(message, ConvergenceWarning, stacklevel=6)

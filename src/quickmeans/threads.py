@@ -1,4 +1,4 @@
-"""How many threads a call uses, and work on threads of Python."""
+"""The number of threads of a call, and work on Python threads."""
 
 import math
 import os

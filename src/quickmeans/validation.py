@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
-from quickmeans.checks import check_sample_weight
+from quickmeans.checks import is_number
 from quickmeans.data.features import check_features, with_columns
 from quickmeans.data.memory_rows import as_rows
 from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.stream import StreamRows
-from quickmeans.kmeans.rows import Rows
+from quickmeans.kmeans.rows import Rows, Weights
 
 
 def check_rows(estimator: BaseEstimator, X: Any, sample_weight: Any = None, *, reset: bool) -> Rows:
@@ -29,12 +29,27 @@ def check_rows(estimator: BaseEstimator, X: Any, sample_weight: Any = None, *, r
     source = as_source(X)
     if source is not None:
         check_features(estimator, source, reset=reset)
-        stream = StreamRows(source)
-        return (
-            stream if sample_weight is None else StreamRows(source, check_sample_weight(sample_weight, stream.shape[0]))
-        )
+        n_rows = 0 if sample_weight is None else StreamRows(source).shape[0]
+        return StreamRows(source, check_sample_weight(sample_weight, n_rows))
     X = with_columns(X)
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
         X = X.astype(np.float64)
     return as_rows(X, check_sample_weight(sample_weight, X.shape[0]))
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Weights:
+    """Return one float64 weight per row, or None if all rows count the same."""
+
+    if sample_weight is None:
+        return None
+    if is_number(sample_weight):
+        sample_weight = np.full(n_rows, sample_weight)
+    weights = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, ensure_all_finite=True, input_name="sample_weight"
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weights.shape}.")
+    if (weights < 0).any() or not weights.any():
+        raise ValueError("sample_weight must not be negative, and not all zero.")
+    return np.ascontiguousarray(weights, np.float64)

@@ -52,9 +52,9 @@ def _clustering(model: QKMeans) -> Facts:
     return {
         "clusters": K,
         "features": D,
-        "centroids": PRODUCT_ROWS if model.centers_are_product_rows_ else MEANS,
+        "centroids": PRODUCT_ROWS if not model.assigner_.centers_are_means else MEANS,
         "dtype": model.cluster_centers_.dtype.name,
-        "spherical": model.spherical_,
+        "spherical": model.assigner_.geometry.spherical,
         "product": _product(model.product_),
         "exact_distances_per_row": float(model.n_candidates_),
         "objective": float(model.inertia_),

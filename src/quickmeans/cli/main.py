@@ -121,17 +121,22 @@ class Program(click.Group):
         sys.exit(code)
 
 
-def main() -> None:
-    """Run the command as a process of its own, and exit. No signal kills it while it exits."""
-    signal.signal(signal.SIGTERM, _terminate)
-    signal.signal(signal.SIGINT, _stop)
+def main() -> NoReturn:
+    """Run the command as a process of its own.
+
+    It ends without the shutdown of the interpreter, which takes a while and in which Ctrl-C would be death by signal.
+    """
+    code: Any = Interrupted.exit_code
     try:
-        try:
-            program()
-        finally:  # the interpreter takes a while to shut down and would restore the default action, death
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except Stopped:  # before or after the subcommand
-        sys.exit(Interrupted.exit_code)
+        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGINT, _stop)
+        program()
+    except SystemExit as end:
+        code = end.code
+    except Exception:  # stderr is closed
+        code = 1
+    finally:
+        os._exit(code)
 
 
 def _stop(*_: Any) -> NoReturn:

@@ -10,7 +10,7 @@ from quickmeans.data.source import RowSource
 
 
 class CountedRows(RowSource):
-    """The rows of another source; ``report(n)`` is called after each chunk of n rows has been used."""
+    """The rows of another source; ``report(n)`` is called for each chunk of n rows when the next chunk is asked for."""
 
     def __init__(self, rows: RowSource, report: Callable[[int], None]) -> None:
         self.rows, self.report = rows, report

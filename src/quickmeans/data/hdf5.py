@@ -63,5 +63,5 @@ class Hdf5Source(RowSource):
         return -(-n_rows // self._stored_rows) * self._stored_rows
 
     def _read(self, dataset: Any, begin: int, end: int) -> NDArray[Any]:
-        with naming_errors(self.name, f"is damaged in the rows from {begin} on"):
+        with naming_errors(self.name, f"cannot be read from row {begin} on"):
             return np.asarray(dataset[begin:end], self.dtype)

@@ -34,7 +34,7 @@ class Cost:
 
 def measure(model: QKMeans, sample: NDArray[Any] | None) -> Cost:
     """Time both on the sample or, without one, on random rows around the centroids."""
-    centers = model.cluster_centers_.astype(model.working_dtype_)
+    centers = model.cluster_centers_.astype(model.assigner_.geometry.dtype)
     n_rows = min(max(256, int(_MACS / centers.size)), sample_size(centers.shape[1], centers.dtype))
     rows = _random_rows(centers, n_rows) if sample is None else sample[:n_rows]
     n_threads = resolve_threads(model.n_threads)
@@ -55,7 +55,7 @@ def measure(model: QKMeans, sample: NDArray[Any] | None) -> Cost:
 
 def n_numbers(model: QKMeans) -> int:
     """Return how many numbers are stored for the centroids."""
-    if model.product_ is not None and model.centers_are_product_rows_:
+    if model.product_ is not None and not model.assigner_.centers_are_means:
         return int(model.product_.nnz)
     return int(model.cluster_centers_.size)
 
@@ -68,7 +68,7 @@ def _macs(model: QKMeans) -> float:
 
 def _bytes(model: QKMeans) -> int:
     """Return the bytes of the factors and of the centroids, unless these are the rows of the product."""
-    product_rows = model.product_ is not None and model.centers_are_product_rows_
+    product_rows = model.product_ is not None and not model.assigner_.centers_are_means
     factors = sum(tensor.nbytes for tensor in product_tensors(model.product_).values())
     return int(factors + (model.mean_.nbytes if product_rows else model.cluster_centers_.nbytes))
 

@@ -108,7 +108,7 @@ def render(model: QKMeans, rows: Any, shape: Shape | None, title: str) -> str:
 def _subtitle(model: QKMeans) -> str:
     if model.product_ is None:
         return "The centroids are dense, because no product of sparse matrices would make assignment cheaper."
-    if model.centers_are_product_rows_:
+    if not model.assigner_.centers_are_means:
         return "The centroids are the rows of a product of sparse matrices."
     return "The centroids are exact means; a product of small or sparse matrices selects the candidates for each row."
 
@@ -225,6 +225,6 @@ def _result(model: QKMeans) -> dict[str, str]:
         "non-zeros of the factors": f"{product.nnz:,}",
         "compression": f"{product.shape[0] * product.shape[1] / max(1, product.nnz):.1f}",
     }
-    if not model.centers_are_product_rows_:
+    if model.assigner_.centers_are_means:
         lines |= {"exact distances per row": f"{model.n_candidates_:.2f}", "margin": f"{model.margin_:.3g}"}
     return lines

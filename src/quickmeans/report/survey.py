@@ -60,7 +60,7 @@ class _Sample:
     """A sample without replacement: every row gets a random key, and the rows with the smallest keys are kept."""
 
     def __init__(self, model: QKMeans) -> None:
-        dtype, D = model.working_dtype_, model.n_features_in_
+        dtype, D = model.assigner_.geometry.dtype, model.n_features_in_
         self.size = sample_size(D, dtype)
         self.rows, self.labels, self.keys = np.empty((0, D), dtype), np.empty(0, np.int32), np.empty(0)
         self.rng = np.random.default_rng(0)

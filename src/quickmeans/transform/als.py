@@ -37,6 +37,7 @@ from quickmeans.transform.pair import Pair
 from quickmeans.transform.product import SparseProduct
 from quickmeans.transform.varimax import varimax
 
+# Chosen between error and time: benchmarks/solver_constants.py prints both at lower and higher values.
 _GROWTH = 0.3  # entries added in a round, as a share of the budget
 _KEEP = 0.9  # share of the entries that one step of pruning keeps
 _BANDS = (8.0, np.inf)  # largest ratio of singular values that are rotated together, in each of the two starts

@@ -19,7 +19,7 @@ import numpy as np
 from quickmeans.transform.factorization import Array, Factors
 from quickmeans.transform.pair import cost, fit_rows, protect_one_of_every_row, smallest
 
-_STEPS = 10  # steps of conjugate gradients for a middle factor in one sweep
+_STEPS = 10  # of conjugate gradients for a middle factor in one sweep (see benchmarks/solver_constants.py)
 _TINY = float(np.finfo(float).tiny)
 
 

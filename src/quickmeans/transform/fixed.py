@@ -111,8 +111,8 @@ def _dct2_factors(n: int) -> list[Any]:
     eye, mirror = sp.eye_array(m), sp.csr_array(np.eye(m)[::-1])
     butterfly = sp.block_array([[eye, mirror], [eye, -mirror]]) / np.sqrt(2)
     interleave = sp.csr_array((np.ones(n), (np.r_[0:n:2, 1:n:2], np.arange(n))))
-    first, *others = _side_by_side(_dct2_factors(m), _dct4_factors(m))
-    return [interleave @ first, *others, butterfly]
+    first, *rest = _side_by_side(_dct2_factors(m), _dct4_factors(m))
+    return [interleave @ first, *rest, butterfly]
 
 
 def _dct4_factors(n: int) -> list[Any]:

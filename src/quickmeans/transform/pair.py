@@ -23,8 +23,10 @@ from quickmeans.transform.factors import DENSE_SHARE
 
 Support = NDArray[np.uint8]
 
-_WHOLE = 0.5  # a factor whose size is at most this share of the budget is kept dense
-_GATHER = 16  # multiply-adds of a dense product in the time of one multiply-add of kernels.masked_product
+_WHOLE = 0.5  # a factor whose size is at most this share of the budget is kept dense; see als.py for its origin
+# Dense multiply-adds in the time of one of kernels.masked_product, at shares of non-zeros of about 0.3, where both ways
+# take the same time (benchmarks/solver_constants.py).
+_GATHER = 16
 
 _TINY = float(np.finfo(float).tiny)
 

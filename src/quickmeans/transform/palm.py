@@ -38,6 +38,7 @@ from quickmeans.transform.product import SparseProduct
 from quickmeans.transform.projections import Projection, TopPerRowAndColumn
 from quickmeans.transform.quadratic import Matrix, Quadratic, WorkingFactor
 
+# Chosen between error and time: benchmarks/solver_constants.py prints both at lower and higher values.
 _LONGEST, _SHORTEST = 1.0, 0.1  # step sizes t; with 1 an entry goes to its own minimum
 _LONGEST_PAUSE = 7  # sweeps with a fixed support after steps that failed
 _REFINEMENTS = 3  # steps of conjugate gradients on the support after every projection
@@ -153,8 +154,8 @@ class Palm:
 
     def scaled_factors(self) -> list[Matrix]:
         """Return the factors, with the scale in the first."""
-        first, *others = (S.values for S in self.factors)
-        return [self.scale * first, *others]
+        first, *rest = (S.values for S in self.factors)
+        return [self.scale * first, *rest]
 
     def _start(self) -> float:
         """Set the best scale for the present factors and return the objective."""

@@ -342,8 +342,8 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
 
     def _row_blocks(self, dtype: np.dtype[Any]) -> Iterable[tuple[int, NDArray[Any]]]:
         """Yield the rows of V, a block at a time, with the index of the first: rows of S_1 times the other factors."""
-        first, others = self._factors[0], self._factors[1:]
-        rest = SparseProduct(others).T if others else None
+        first, right = self._factors[0], self._factors[1:]
+        rest = SparseProduct(right).T if right else None
         for begin in range(0, self.shape[0], _BLOCK):
             rows = first[begin : begin + _BLOCK]
             block = (rows.toarray() if sp.issparse(rows) else rows).astype(dtype)

@@ -13,7 +13,9 @@ from quickmeans.threads import instruction_set
 
 Matrix = NDArray[np.float64]
 
-_SPARSE_SHARE = 0.15  # of non-zeros, up to which products by non-zeros are faster than dense ones
+# Share of non-zeros up to which they are listed. Products by non-zeros take 0.3 to 0.7 of the time of dense products at
+# this share, and the same time at 0.3 to 0.4 (benchmarks/solver_constants.py).
+_SPARSE_SHARE = 0.15
 
 
 class WorkingFactor:

@@ -27,7 +27,7 @@ from quickmeans.transform.hierarchical import hierarchical_palm4msa
 from quickmeans.transform.palm import palm4msa
 from quickmeans.transform.product import SparseProduct
 
-_WARM_ROUNDS = 3  # of sparse ALS from the last product, which is near already; sparse_als itself has 5 by default
+_WARM_ROUNDS = 3  # of sparse ALS from the last product; fewer than the 5 of a first call, since that product is near
 
 
 @dataclass(frozen=True)
