@@ -4,7 +4,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, wraps
 from threading import RLock, local
 from typing import Any, ParamSpec, TypeVar
@@ -14,6 +14,9 @@ from threadpoolctl import ThreadpoolController
 from quickmeans.checks import check_whole
 
 _MOST = 1024  # more threads than any machine has processors; a larger number would only use up memory
+# Seconds between looks for Ctrl-C. A signal does not end a wait where polars is imported: it installs a handler after
+# which system calls go on.
+_POLL = 0.1
 P = ParamSpec("P")
 R = TypeVar("R")
 Part = TypeVar("Part")
@@ -154,7 +157,7 @@ def run_in_threads(make_worker: Callable[[], Callable[[Part], object]], parts: I
     """
     queue = deque(parts)
 
-    def run(_: int) -> None:
+    def run() -> None:
         try:
             work = make_worker()
             while True:
@@ -171,7 +174,10 @@ def run_in_threads(make_worker: Callable[[], Callable[[Part], object]], parts: I
         return
     with ThreadPoolExecutor(n) as pool:
         try:
-            for _ in pool.map(run, range(n)):
+            futures = [pool.submit(run) for _ in range(n)]
+            while wait(futures, timeout=_POLL).not_done:
                 pass
+            for future in futures:
+                future.result()
         finally:
             queue.clear()
