@@ -194,7 +194,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         if isinstance(self.landmarks, QKMeans):
             model = self._fitted(self.landmarks, rows)
-            if model.centers_are_product_rows_ and model.product_ is not None:
+            if model.product_ is not None and not model.assigner_.centers_are_means:
                 return product_rows(model.product_, model.mean_, dtype), None
             return compressed_centers(problem, model), None
         if not isinstance(self.landmarks, str):
