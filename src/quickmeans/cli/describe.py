@@ -52,7 +52,7 @@ def _clustering(model: QKMeans) -> Facts:
     return {
         "clusters": K,
         "features": D,
-        "centroids": PRODUCT_ROWS if not model.assigner_.centers_are_means else MEANS,
+        "centroids": MEANS if model.assigner_.centers_are_means else PRODUCT_ROWS,
         "dtype": model.cluster_centers_.dtype.name,
         "spherical": model.assigner_.geometry.spherical,
         "product": _product(model.product_),
