@@ -215,6 +215,7 @@ PRODUCT = SMALL[1]
         ({"class": "KMeans"}, "class must be QKMeans"),
         ({"margin": 2.0}, "margin must be between"),
         ({"inertia": float("nan")}, "inertia must be a finite float"),
+        ({"n_candidates": 1e308}, r"n_candidates must be between 0.0 and 4.0, got 1e\+308"),
         ({"n_iter": 1.5}, "n_iter must be a finite int"),
         ({"n_features_in": 3}, "n_features_in must be"),
         ({"parameters": {"n_clusters": 0}}, "n_clusters must be"),

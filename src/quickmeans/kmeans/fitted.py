@@ -118,7 +118,8 @@ class FittedClusters:
         margin = state.number("margin" if "margin" in state.facts else "reach", float, 0.0, 1.0)
         assigner = rows or screen_of(centers, geometry, product, margin=margin, shortlist=shortlist)
         history = state.tensor("objective_history", 1, ("float64",))
-        inertia, n_candidates = state.number("inertia", float, 0.0), state.number("n_candidates", float, 0.0)
+        inertia = state.number("inertia", float, 0.0)
+        n_candidates = state.number("n_candidates", float, 0.0, float(len(centers)))
         result = cls(
             assigner, centers, _labels_in(state, len(centers)), history, inertia, n_candidates,
             state.number("n_iter", int, 0),
