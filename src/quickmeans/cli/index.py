@@ -33,7 +33,7 @@ def index() -> None:
     ],
 )
 @data_argument
-@option("--metric", type=Name("quickmeans.neighbors", "METRICS"), help="What nearest means.  [default: euclidean]")
+@option("--metric", type=Name("quickmeans.search.metrics", "METRICS"), help="What nearest means.  [default: euclidean]")
 @option("-k", "--neighbours", "n_neighbors", type=COUNT, default=10, help="Neighbours per query.  [default: 10]")
 @option("--recall", type=NUMBER, help="Share of the true neighbours that queries must find.  [default: 0.95]")
 @option("--n-lists", type=COUNT_OR_AUTO, help="Number of inverted lists.  [default: auto]")

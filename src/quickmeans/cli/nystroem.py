@@ -14,7 +14,7 @@ from quickmeans.cli.values import COUNT, NUMBER, NUMBER_OR_AUTO, SEED, Name, Num
 if TYPE_CHECKING:
     from quickmeans.data import RowSource
 
-_LANDMARKS = Name("quickmeans.kernel_approximation", "_LANDMARKS")
+_LANDMARKS = Name("quickmeans.nystroem.choice", "CHOICES")
 _GAMMA = Number("scale", "mean-distance")
 
 
