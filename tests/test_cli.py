@@ -211,7 +211,8 @@ def test_wrong_usage():
     refused(run("fit", "rows.npy", "-k", "many", "-o", "x"), "many", "-k", code=2)
     refused(run("fit", "rows.npy", "-k", 0, "-o", "x"), "0", "-k", code=2)
     refused(run("fit", "rows.npy", "-k", 3.5, "-o", "x"), "3.5", "whole number", code=2)
-    refused(run("fit", "rows.npy", "-k", 2, "--seed", -1, "-o", "x"), "-1", "--seed", code=2)
+    for seed in (-1, 2**32):
+        refused(run("fit", "rows.npy", "-k", 2, "--seed", seed, "-o", "x"), "--seed must be", f"got {seed}", code=2)
     refused(run("fit", "rows.npy", "-k", 2, "--tol", "x", "-o", "x"), "--tol must be a number, got 'x'", code=2)
     refused(run("fit", "rows.npy", "-k", 2, "--n-init", 0, "-o", "x"), "--n-init", "'auto'", "got 0", code=2)
     refused(run("fit", "rows.npy", "-k", 2, "--solver", "x", "-o", "x"), "--solver", *map(repr, SOLVERS), code=2)

@@ -39,13 +39,13 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic since click 
 
 
 class Whole(Number):
-    """A whole number not below `least`, or one of the given words."""
+    """A whole number from `least` to `most`, or one of the given words."""
 
     name = "N"
 
-    def __init__(self, least: int, *words: str) -> None:
+    def __init__(self, least: int, *words: str, most: int = 2**63 - 1) -> None:
         super().__init__(*words)
-        self.least = least
+        self.least, self.most = least, most
 
     def parse(self, option: str, value: Any) -> Any:
         """Return the number that the value of an option stands for."""
@@ -53,7 +53,7 @@ class Whole(Number):
 
         with suppress(ValueError):  # check_whole says what is wrong with a text
             value = int(value)
-        return check_whole(option, value, self.least, self.alternatives)
+        return check_whole(option, value, self.least, self.alternatives, most=self.most)
 
 
 class Name(Number):
@@ -84,5 +84,6 @@ class Name(Number):
         return [CompletionItem(name) for name in self.names if name.startswith(incomplete)]
 
 
-COUNT, COUNT_OR_AUTO, SEED = Whole(1), Whole(1, "auto"), Whole(0)
+COUNT, COUNT_OR_AUTO = Whole(1), Whole(1, "auto")
+SEED = Whole(0, most=2**32 - 1)  # as NumPy's RandomState
 NUMBER, NUMBER_OR_AUTO = Number(), Number("auto")
