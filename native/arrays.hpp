@@ -15,6 +15,7 @@ using namespace nb::literals;
 
 namespace quickmeans {
 
+// To be read.
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -36,6 +37,16 @@ Array array_in(nb::handle object, const char* message) {
     Array array;
     if (!nb::try_cast<Array>(object, array, false)) throw nb::type_error(message);
     return array;
+}
+
+template <class Array>
+bool has_shape(const Array& array, std::int64_t n, std::int64_t m) {
+    return std::int64_t(array.shape(0)) == n && std::int64_t(array.shape(1)) == m;
+}
+
+template <class Array>
+bool has_size(const Array& array, std::int64_t n) {
+    return std::int64_t(array.size()) == n;
 }
 
 inline Scalar scalar_of(nb::dlpack::dtype dtype) {
@@ -81,18 +92,20 @@ inline RowsView view_of(const AnyArray& x, std::int64_t n_columns, const std::op
     return rows;
 }
 
-// Let Ctrl-C through ten times a second; called without the GIL.
-class Interruptible {
+// Lets Ctrl-C through: calls Python's handlers if the last call was a tenth of a second ago. Called without the GIL.
+class Interrupts {
   public:
-    void operator()() {
+    operator Poll() { return {call, this}; }
+
+  private:
+    static void call(void* self) {
+        auto& last = static_cast<Interrupts*>(self)->last_;
         const auto now = std::chrono::steady_clock::now();
-        if (now - last_ < std::chrono::milliseconds(100)) return;
-        last_ = now;
+        if (now - last < std::chrono::milliseconds(100)) return;
+        last = now;
         nb::gil_scoped_acquire gil;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
-
-  private:
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 

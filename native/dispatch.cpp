@@ -1,4 +1,3 @@
-// Which instruction sets there are.
 #include "dispatch.hpp"
 
 #include <stdexcept>
@@ -6,69 +5,42 @@
 namespace quickmeans {
 
 #if defined(QM_X86)
-extern const Kernels<float> avx512_float, avx2_float;
-extern const Kernels<double> avx512_double, avx2_double;
-extern const Routines avx512_routines, avx2_routines;
+extern const InstructionSet avx512_set, avx2_set;
 #endif
-extern const Kernels<float> baseline_float;
-extern const Kernels<double> baseline_double;
-extern const Routines baseline_routines;
+extern const InstructionSet baseline_set;
 
 namespace {
 
-struct Entry {
-    bool available;
-    const Kernels<float>* single;
-    const Kernels<double>* twofold;
-    const Routines* routines;
-};
-
-std::vector<Entry> entries() {
-    std::vector<Entry> all;
+// Those that the machine can run, best first.
+std::vector<const InstructionSet*> available_sets() {
+    std::vector<const InstructionSet*> sets;
 #if defined(QM_X86)
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    all.push_back({avx512, &avx512_float, &avx512_double, &avx512_routines});
-    all.push_back({avx2, &avx2_float, &avx2_double, &avx2_routines});
+    if (avx512) sets.push_back(&avx512_set);
+    if (avx2) sets.push_back(&avx2_set);
 #endif
-    all.push_back({true, &baseline_float, &baseline_double, &baseline_routines});
-    return all;
+    sets.push_back(&baseline_set);
+    return sets;
 }
 
 }  // namespace
 
 std::vector<std::string> instruction_sets() {
     std::vector<std::string> names;
-    for (const Entry& entry : entries())
-        if (entry.available) names.push_back(entry.single->name);
+    for (const InstructionSet* set : available_sets()) names.push_back(set->name);
     return names;
 }
 
-namespace {
-
-Entry find_entry(const std::string& isa) {
-    for (const Entry& entry : entries())
-        if (entry.available && (isa.empty() || isa == entry.single->name)) return entry;
-    std::string offers;
-    for (const std::string& name : instruction_sets()) offers += (offers.empty() ? "" : ", ") + name;
-    throw std::invalid_argument("QUICKMEANS_ISA is '" + isa + "'; set it to one of " + offers + ", or unset it.");
+const InstructionSet& find_instruction_set(const std::string& name) {
+    std::string names;
+    for (const InstructionSet* set : available_sets()) {
+        if (name.empty() || name == set->name) return *set;
+        names += (names.empty() ? "" : ", ") + std::string(set->name);
+    }
+    throw std::invalid_argument("QUICKMEANS_ISA is '" + name + "'; set it to one of " + names + ", or unset it.");
 }
-
-}  // namespace
-
-template <class T>
-const Kernels<T>* find_kernels(const std::string& isa) {
-    if constexpr (sizeof(T) == 4)
-        return find_entry(isa).single;
-    else
-        return find_entry(isa).twofold;
-}
-
-const Routines& find_routines(const std::string& isa) { return *find_entry(isa).routines; }
-
-template const Kernels<float>* find_kernels<float>(const std::string&);
-template const Kernels<double>* find_kernels<double>(const std::string&);
 
 }  // namespace quickmeans

@@ -8,12 +8,18 @@
 
 namespace quickmeans {
 
-// The instruction sets that this machine has and this build knows, best first.
+// The instruction sets that this build has and this machine can run, best first.
 std::vector<std::string> instruction_sets();
 
-// The kernels of the named set, or of the best one for an empty name; std::invalid_argument if it is not there.
+// The named instruction set, or the best for an empty name. Throws std::invalid_argument for a name that is not there.
+const InstructionSet& find_instruction_set(const std::string& name);
+
 template <class T>
-const Kernels<T>* find_kernels(const std::string& isa);
-const Routines& find_routines(const std::string& isa);
+const Kernels<T>& kernels_of(const InstructionSet& set) {
+    if constexpr (sizeof(T) == 4)
+        return set.single;
+    else
+        return set.twofold;
+}
 
 }  // namespace quickmeans

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <stdexcept>
 #include <string>
+
+#include "kernels/types.hpp"
 
 namespace quickmeans {
 
@@ -12,10 +13,10 @@ namespace quickmeans {
 // starts[n_labels] = n. Throws std::invalid_argument for a label outside [0, n_labels). `poll` is called now and then.
 template <class Label>
 void group_by_label(const Label* labels, std::int64_t n, std::int64_t n_labels, std::int64_t* order,
-                    std::int64_t* starts, const std::function<void()>& poll) {
+                    std::int64_t* starts, const Poll& poll) {
     constexpr std::int64_t kBlock = 1 << 20;  // labels between two polls: some milliseconds
     for (std::int64_t k = 0; k <= n_labels; ++k) starts[k] = 0;
-    for (std::int64_t first = 0; first < n; first += kBlock, poll())
+    for (std::int64_t first = 0; first < n; first += kBlock, poll.call(poll.context))
         for (std::int64_t i = first; i < n && i < first + kBlock; ++i) {
             if (labels[i] < 0 || labels[i] >= n_labels)
                 throw std::invalid_argument("Label " + std::to_string(labels[i]) + " at position " + std::to_string(i) +
@@ -27,7 +28,7 @@ void group_by_label(const Label* labels, std::int64_t n, std::int64_t n_labels, 
         starts[k] = sum;
         sum += count;
     }
-    for (std::int64_t first = 0; first < n; first += kBlock, poll())
+    for (std::int64_t first = 0; first < n; first += kBlock, poll.call(poll.context))
         for (std::int64_t i = first; i < n && i < first + kBlock; ++i) order[starts[labels[i]]++] = i;
     // Every start has moved to the next one's place.
     for (std::int64_t k = n_labels; k > 0; --k) starts[k] = starts[k - 1];

@@ -1,25 +1,28 @@
-// Products of dense rows with sparse atoms, where they are wanted only.
+// Products of dense rows with sparse columns, on a support only.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "kernels/pacer.hpp"
+
 namespace quickmeans {
 
-// The columns of an m x r matrix without their zeros.
+// The non-zeros of an m x r matrix, column by column.
 struct SparseColumns {
     std::vector<std::int64_t> begin;
     std::vector<std::int32_t> rows;
     std::vector<double> values;
 
-    SparseColumns(const double* matrix, std::int64_t m, std::int64_t r) : begin(std::size_t(r) + 1) {
-        for (std::int64_t i = 0; i < m; ++i)
+    SparseColumns(const double* matrix, std::int64_t m, std::int64_t r, const Poll& poll) : begin(std::size_t(r) + 1) {
+        Pacer pacer{poll};
+        for (std::int64_t i = 0; i < m; ++i, pacer.did(r))
             for (std::int64_t j = 0; j < r; ++j) begin[std::size_t(j) + 1] += matrix[i * r + j] != 0;
         for (std::size_t j = 1; j < begin.size(); ++j) begin[j] += begin[j - 1];
         rows.resize(std::size_t(begin.back()));
         values.resize(rows.size());
         std::vector<std::int64_t> end(begin.begin(), begin.end() - 1);
-        for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t i = 0; i < m; ++i, pacer.did(r))
             for (std::int64_t j = 0; j < r; ++j)
                 if (const double value = matrix[i * r + j]; value != 0) {
                     const std::size_t e = std::size_t(end[std::size_t(j)]++);
@@ -28,7 +31,9 @@ struct SparseColumns {
                 }
     }
 
-    // <column j, x>, in four sums so that the additions overlap.
+    std::int64_t length(std::int64_t j) const { return begin[std::size_t(j) + 1] - begin[std::size_t(j)]; }
+
+    // <column j, x>, in four sums, so that no addition waits for the last.
     double dot(std::int64_t j, const double* x) const {
         std::int64_t e = begin[std::size_t(j)];
         const std::int64_t end = begin[std::size_t(j) + 1];

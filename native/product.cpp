@@ -21,12 +21,15 @@ namespace quickmeans {
 
 namespace {
 
-// A slice with more than this share of non-zeros is quicker as a dense one.
-constexpr double kDenseShare = 0.4;
-// Multiply-adds that make up for starting a thread.
+// A slice with more than this share of non-zeros is packed as a dense one: a multiply-add of a dense slice takes 0.4 of
+// the time of one of a sparse slice. (benchmarks/cost_model.py measures RATIO on the machine of benchmarks/results. The
+// share at which a factor is *stored* as a dense array is another one: DENSE_SHARE in transform/checks.py.)
+constexpr double kDenseSliceShare = 0.4;
+// Multiply-adds that pay for starting a thread. (benchmarks/cost_model.py measures THREAD; with this value a thread
+// does at least 0.3 ms of work.)
 constexpr double kWorkPerThread = 1e7;
-// Fewer rows than this go one by one.
-constexpr std::int64_t kFewRows = 2;
+// Up to this number of rows are computed one by one: a tile has at least 16 lanes, and takes as long for one row.
+constexpr std::int64_t kSingleRows = 2;
 
 std::int64_t second_level_cache() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
@@ -43,22 +46,23 @@ class Scratch {
     Scratch(std::int64_t front, std::int64_t back, std::int64_t outputs, std::int64_t line, std::int64_t n_listed,
             int lanes) {
         const std::int64_t window = lanes == 1 ? outputs : kWindowRows * lanes;
-        const std::int64_t few = n_listed > 1 ? 2 * n_listed * lanes : 0;
-        T** const parts[kParts] = {&view.front, &view.back, &view.window, &view.line, &view.staging, &view.heap_scores};
+        const std::int64_t listed = n_listed > 1 ? 2 * n_listed * lanes : 0;
+        T** const parts[kParts] = {&view_.front, &view_.back,    &view_.window,
+                                   &view_.line,  &view_.staging, &view_.heap_scores};
         const std::int64_t sizes[kParts] = {
-            front * lanes, back * lanes, window, line, std::int64_t(lanes) * kStagingColumns, few};
+            front * lanes, back * lanes, window, line, std::int64_t(lanes) * kStagingColumns, listed};
         std::int64_t bytes = 0;
         for (std::int64_t size : sizes) bytes += padded(size * std::int64_t(sizeof(T)));
-        const std::int64_t labels = padded(few * std::int64_t(sizeof(std::int64_t)));
+        const std::int64_t labels = padded(listed * std::int64_t(sizeof(std::int64_t)));
         memory_.reset(static_cast<char*>(::operator new(std::size_t(bytes + labels), kAlignment)));
         char* at = memory_.get();
         for (int i = 0; i < kParts; ++i) {
             *parts[i] = reinterpret_cast<T*>(at);
             at += padded(sizes[i] * std::int64_t(sizeof(T)));
         }
-        view.heap_labels = reinterpret_cast<std::int64_t*>(at);
+        view_.heap_labels = reinterpret_cast<std::int64_t*>(at);
 #if defined(__SANITIZE_ADDRESS__)
-        for (int i = 0; i < kParts; ++i)  // the gaps between the parts
+        for (int i = 0; i < kParts; ++i)  // the padding between the parts
             ASAN_POISON_MEMORY_REGION(*parts[i] + sizes[i], padded(sizes[i] * sizeof(T)) - sizes[i] * sizeof(T));
         bytes_ = std::size_t(bytes + labels);
 #endif
@@ -69,9 +73,14 @@ class Scratch {
         if (memory_) ASAN_UNPOISON_MEMORY_REGION(memory_.get(), bytes_);
 #endif
     }
-    Workspace<T> view;
+    Workspace<T> with(const Poll& poll) const {
+        Workspace<T> workspace = view_;
+        workspace.poll = poll;
+        return workspace;
+    }
 
   private:
+    Workspace<T> view_{};
     static constexpr int kParts = 6;
     static constexpr std::align_val_t kAlignment{64};
     struct Free {
@@ -118,7 +127,7 @@ void PackedFactor<T>::add_slice(const FactorSource<T>& source, const std::int32_
         slice.longest = std::max(slice.longest, slice.length[i]);
         entries += slice.length[i];
     }
-    slice.dense = double(entries) > kDenseShare * double(n * n_columns_);
+    slice.dense = double(entries) > kDenseSliceShare * double(n * n_columns_);
     const std::int64_t lane_size = kSliceRows * (slice.dense ? n_columns_ : slice.longest);
     lane_values_.resize(lane_values_.size() + std::size_t(lane_size));
     if (!slice.dense) lane_columns_.resize(lane_values_.size(), std::uint32_t(n_columns_));
@@ -162,10 +171,10 @@ std::vector<std::shared_ptr<const PackedFactor<T>>> packed(const std::vector<Fac
 
 template <class T>
 Product<T>::Product(const std::vector<FactorSource<T>>& factors, const std::string& isa)
-    : Product(packed(factors), find_kernels<T>(isa)) {}
+    : Product(packed(factors), &find_instruction_set(isa)) {}
 
 template <class T>
-Product<T>::Product(Factors factors, const Kernels<T>* kernels) : factors_(std::move(factors)), kernels_(kernels) {
+Product<T>::Product(Factors factors, const InstructionSet* set) : factors_(std::move(factors)), set_(set) {
     for (std::size_t q = 0; q < factors_.size(); ++q) {
         std::int64_t& width = q % 2 ? back_ : front_;
         width = std::max(width, factors_[q]->n_columns());
@@ -175,100 +184,85 @@ Product<T>::Product(Factors factors, const Kernels<T>* kernels) : factors_(std::
     }
 }
 
-// The widest tile whose two sides stay in the second-level cache, and no wider than the rows can fill.
+// The widest tile whose two buffers, and whose lists, stay in half of the second-level cache; but no wider than the
+// rows can fill.
 template <class T>
 int Product<T>::lanes_for(std::int64_t n, std::int64_t n_listed, int n_threads) const {
     const std::int64_t budget = second_level_cache() / 2;
-    std::int64_t bytes = kernels_->max_tile_bytes;
+    std::int64_t bytes = set_->max_tile_bytes;
     while (bytes > 64 && ((front_ + back_) * bytes > budget || 6 * n_listed * bytes > budget)) bytes /= 2;
     while (bytes > 64 && n <= bytes / 2 / std::int64_t(sizeof(T)) * n_threads) bytes /= 2;
     return int(bytes / std::int64_t(sizeof(T)));
 }
 
-// Fill in what the job does not say: the factors, and how large numbers may be.
+// Fill in the factors, and a limit of |x_j| up to which no score overflows.
 template <class T>
-void Product<T>::complete(Job<T>& job, double growth) const {
+void Product<T>::complete(ProductJob<T>& job, double growth) const {
     job.factors = views_.data();
     job.n_factors = std::int64_t(views_.size());
     const double most = double(std::numeric_limits<T>::max());
     const double limit = (most / 4 - job.largest_offset) / std::max(growth_, growth);
-    job.limit = limit > 0 ? T(std::min(most, limit)) : T(0);  // and 0 if it is no number
+    job.limit = limit > 0 ? T(std::min(most, limit)) : T(0);  // 0 also if it is NaN
 }
 
-// So that the squared distances of rows from a mean of the same size do not overflow.
+// Lower the limit so that squared distances of rows from a mean of the same size do not overflow.
 template <class T>
-void Product<T>::leave_room_for_squares(Job<T>& job, std::int64_t n_columns) {
+void Product<T>::limit_squares(ProductJob<T>& job, std::int64_t n_columns) {
     const double most = double(std::numeric_limits<T>::max());
     job.limit = std::min(job.limit, T(std::sqrt(most / 16 / double(n_columns))));
 }
 
 template <class T>
-std::int64_t Product<T>::run(Job<T> job, double growth, int n_threads, const std::function<void()>& poll) const {
+std::int64_t Product<T>::run(ProductJob<T> job, double growth, int n_threads, const Poll& poll) const {
     complete(job, growth);
-    const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
-        return kernels_->tile(job, rows, lanes, w);
-    };
-    const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->row(job, i, w); };
-    const std::int64_t n = job.rows.n_rows;
-    const std::int64_t line = job.centers ? job.rows.n_columns : 0;
-    return n <= kFewRows ? run_rows(n, line, job.n_listed, row)
-                         : run_tiles(n, line, job.n_listed, n_threads, tile, poll);
+    const Size size{job.rows.n_rows, job.centers ? job.rows.n_columns : 0, job.n_listed};
+    return drive(job, kernels_of<T>(*set_).product, size, n_threads, poll);
 }
 
 template <class T>
-std::int64_t Product<T>::settle(SettleJob<T> job, double growth, int n_threads,
-                                const std::function<void()>& poll) const {
+std::int64_t Product<T>::run(SettleJob<T> job, double growth, int n_threads, const Poll& poll) const {
     complete(job.screen, growth);
-    leave_room_for_squares(job.screen, job.rows.n_columns);
-    const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
-        return kernels_->settle_tile(job, rows, lanes, w);
-    };
-    const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->settle_row(job, i, w); };
-    const std::int64_t n = job.screen.rows.n_rows, n_listed = std::max<std::int64_t>(kListed, job.shortlist);
-    const std::int64_t line = job.rows.n_columns;
-    return n <= kFewRows ? run_rows(n, line, n_listed, row) : run_tiles(n, line, n_listed, n_threads, tile, poll);
+    limit_squares(job.screen, job.rows.n_columns);
+    const Size size{job.screen.rows.n_rows, job.rows.n_columns, std::max<std::int64_t>(kListed, job.shortlist)};
+    return drive(job, kernels_of<T>(*set_).settle, size, n_threads, poll);
 }
 
 template <class T>
-std::int64_t Product<T>::gaussian(GaussianJob<T> job, int n_threads, const std::function<void()>& poll) const {
+std::int64_t Product<T>::run(GaussianJob<T> job, int n_threads, const Poll& poll) const {
     complete(job.product, 1);
-    leave_room_for_squares(job.product, job.product.rows.n_columns);
-    const auto tile = [&](const Range& rows, int lanes, const Workspace<T>& w) {
-        return kernels_->gaussian_tile(job, rows, lanes, w);
-    };
-    const auto row = [&](std::int64_t i, const Workspace<T>& w) { return kernels_->gaussian_row(job, i, w); };
-    const std::int64_t n = job.product.rows.n_rows;
-    return n <= kFewRows ? run_rows(n, 0, 1, row) : run_tiles(n, 0, 1, n_threads, tile, poll);
+    limit_squares(job.product, job.product.rows.n_columns);
+    return drive(job, kernels_of<T>(*set_).gaussian, Size{job.product.rows.n_rows, 0, 1}, n_threads, poll);
 }
 
 template <class T>
-std::int64_t Product<T>::run_rows(std::int64_t n, std::int64_t line, std::int64_t n_listed, const RowCall& call) const {
-    const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, line, n_listed, 1);
-    for (std::int64_t i = 0; i < n; ++i)
-        if (!call(i, scratch.view)) return i;
-    return -1;
-}
-
-template <class T>
-std::int64_t Product<T>::run_tiles(std::int64_t n, std::int64_t line, std::int64_t n_listed, int n_threads,
-                                   const TileCall& call, const std::function<void()>& poll) const {
+template <class Job>
+std::int64_t Product<T>::drive(const Job& job, const RowKernel<T, Job>& kernel, const Size& size, int n_threads,
+                               const Poll& poll) const {
+    const std::int64_t n = size.n_rows;
+    if (n <= kSingleRows) {
+        const Scratch<T> scratch(front_ + kSliceRows, back_ + kSliceRows, n_rows() + kSliceRows, size.line,
+                                 size.n_listed, 1);
+        for (std::int64_t i = 0; i < n; ++i)
+            if (!kernel.row(job, i, scratch.with(poll))) return i;
+        return -1;
+    }
     const double work = double(n) * double(macs_ + n_columns());
-    n_threads = int(std::min(double(n_threads), 1 + work / kWorkPerThread));
-    const int lanes = lanes_for(n, n_listed, n_threads), narrowest = 64 / int(sizeof(T));
+    n_threads = int(std::clamp(double(n_threads), 1.0, 1 + work / kWorkPerThread));
+    const int lanes = lanes_for(n, size.n_listed, n_threads), narrowest = 64 / int(sizeof(T));
     const std::int64_t n_tiles = (n + lanes - 1) / lanes;
     n_threads = int(std::min<std::int64_t>(n_threads, n_tiles));
 
     std::vector<Scratch<T>> scratch;
     scratch.reserve(std::size_t(n_threads));
-    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), line, n_listed, lanes);
+    for (int i = 0; i < n_threads; ++i) scratch.emplace_back(front_, back_, n_rows(), size.line, size.n_listed, lanes);
 
     std::atomic<std::int64_t> bad{n};
-    const auto tile = [&](std::int64_t t, int thread) {
+    const auto tile = [&](std::int64_t t, int thread, const Poll& own_poll) {
         const Range rows{t * lanes, std::min<std::int64_t>(lanes, n - t * lanes)};
         int used = lanes;
         while (used / 2 >= rows.count && used > narrowest) used /= 2;
-        if (call(rows, used, scratch[std::size_t(thread)].view)) return true;
-        // Tiles are handed out in order, so the lowest bad one is found whatever the number of threads.
+        if (kernel.tile(job, rows, used, scratch[std::size_t(thread)].with(own_poll))) return true;
+        // Tiles are handed out in order, so the first bad one is found whatever the number of threads.
         std::int64_t seen = bad.load();
         while (rows.first < seen && !bad.compare_exchange_weak(seen, rows.first)) {
         }

@@ -7,128 +7,154 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/pacer.hpp"
+
 namespace quickmeans {
 namespace {
 
-constexpr std::int64_t kFew = 16;     // so many are kept in order while the entries go by; more are found by partition
-constexpr std::int64_t kColumns = 8;  // handled side by side: one line of the cache
+// Up to this number of entries are kept sorted while the others pass by; more are found by partition, whose cost does
+// not depend on their number.
+constexpr std::int64_t kMostSorted = 16;
+constexpr std::int64_t kColumns = 8;  // columns that are handled together: one line of the cache
 
-// The k largest sizes seen so far and where they are, largest first.
-struct Best {
-    double size[kFew];
-    std::int64_t place[kFew];
+// The k largest sizes so far and their positions, largest first.
+struct Largest {
+    double size[kMostSorted];
+    std::int64_t position[kMostSorted];
 
     void clear(std::int64_t k) { std::fill(size, size + k, -1.0); }
     void offer(double x, std::int64_t where, std::int64_t k) {
         std::int64_t i = k - 1;
         for (; i > 0 && size[i - 1] < x; --i) {
             size[i] = size[i - 1];
-            place[i] = place[i - 1];
+            position[i] = position[i - 1];
         }
         size[i] = x;
-        place[i] = where;
+        position[i] = where;
     }
 };
 
 double size_of(double x) { return x == x ? std::fabs(x) : 0.0; }
 
-// Whether one of eight neighbours is larger than its bar.
-bool any_larger(const double* x, const double* bars) {
+// Whether one of eight neighbours is larger than its threshold.
+bool any_larger(const double* x, const double* thresholds) {
     bool any = false;
-    for (int j = 0; j < kColumns; ++j) any |= std::fabs(x[j]) > bars[j];
+    for (int j = 0; j < kColumns; ++j) any |= std::fabs(x[j]) > thresholds[j];
     return any;
 }
 
-void mark_few_per_row(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, unsigned char* kept) {
-    Best best;
-    double bars[kColumns];
+void mark_rows(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, unsigned char* kept, Pacer& pacer) {
+    Largest best;
+    double thresholds[kColumns];
     for (std::int64_t i = 0; i < n; ++i) {
         best.clear(k);
-        std::fill(bars, bars + kColumns, -1.0);
+        std::fill(thresholds, thresholds + kColumns, -1.0);
         for (std::int64_t first = 0; first < m; first += kColumns) {
             const std::int64_t end = std::min(first + kColumns, m);
-            if (first >= k && end == first + kColumns && !any_larger(M + i * m + first, bars)) continue;
+            if (first >= k && end == first + kColumns && !any_larger(M + i * m + first, thresholds)) continue;
             for (std::int64_t j = first; j < end; ++j) {
                 const double x = size_of(M[i * m + j]);
                 if (x > best.size[k - 1]) best.offer(x, j, k);
             }
-            std::fill(bars, bars + kColumns, best.size[k - 1]);
+            std::fill(thresholds, thresholds + kColumns, best.size[k - 1]);
         }
-        for (std::int64_t a = 0; a < k; ++a) kept[i * m + best.place[a]] = 1;
+        for (std::int64_t a = 0; a < k; ++a) kept[i * m + best.position[a]] = 1;
+        pacer.did(m);
     }
 }
 
-void mark_few_per_column(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, unsigned char* kept) {
-    Best best[kColumns];
-    double bars[kColumns];
+void mark_columns(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, unsigned char* kept, Pacer& pacer) {
+    Largest best[kColumns];
+    double thresholds[kColumns];
     for (std::int64_t j0 = 0; j0 < m; j0 += kColumns) {
         const std::int64_t width = std::min(kColumns, m - j0);
-        for (Best& b : best) b.clear(k);
+        for (Largest& b : best) b.clear(k);
         for (std::int64_t i = 0; i < n; ++i) {
             const double* const x = M + i * m + j0;
-            if (i >= k && width == kColumns && !any_larger(x, bars)) continue;
+            if (i >= k && width == kColumns && !any_larger(x, thresholds)) continue;
             for (std::int64_t j = 0; j < width; ++j) {
                 if (size_of(x[j]) > best[j].size[k - 1]) best[j].offer(size_of(x[j]), i, k);
-                bars[j] = best[j].size[k - 1];
+                thresholds[j] = best[j].size[k - 1];
             }
         }
         for (std::int64_t j = 0; j < width; ++j)
-            for (std::int64_t a = 0; a < k; ++a) kept[best[j].place[a] * m + j0 + j] = 1;
+            for (std::int64_t a = 0; a < k; ++a) kept[best[j].position[a] * m + j0 + j] = 1;
+        pacer.did(n * kColumns);
     }
 }
 
-// Mark the k largest of the n entries x[0], x[step], ...; `scratch` holds n.
-void mark_many(const double* x, std::int64_t n, std::int64_t step, std::int64_t k, double* scratch,
-               unsigned char* kept) {
+// Mark the k largest of the n entries x[0], x[step], ... by partition; `scratch` has n places.
+void mark_by_partition(const double* x, std::int64_t n, std::int64_t step, std::int64_t k, double* scratch,
+                       unsigned char* kept, Pacer& pacer) {
     for (std::int64_t i = 0; i < n; ++i) scratch[i] = size_of(x[i * step]);
-    double bar = -1;
+    double threshold = -1;
     if (k < n) {
         std::nth_element(scratch, scratch + k - 1, scratch + n, std::greater<double>());
-        bar = scratch[k - 1];
+        threshold = scratch[k - 1];
     }
-    std::int64_t room = std::min(k, n);
+    std::int64_t left = std::min(k, n);
     for (std::int64_t i = 0; i < n; ++i)
-        if (size_of(x[i * step]) > bar) {
+        if (size_of(x[i * step]) > threshold) {
             kept[i * step] = 1;
-            --room;
+            --left;
         }
-    for (std::int64_t i = 0; i < n && room > 0; ++i)
-        if (size_of(x[i * step]) == bar) {
+    for (std::int64_t i = 0; i < n && left > 0; ++i)
+        if (size_of(x[i * step]) == threshold) {
             kept[i * step] = 1;
-            --room;
+            --left;
         }
+    pacer.did(4 * n);
 }
 
 }  // namespace
 
 void mark_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t per_row,
-                  std::int64_t per_column, unsigned char* kept) {
+                  std::int64_t per_column, unsigned char* kept, const Poll& poll) {
+    Pacer pacer{poll};
     std::fill(kept, kept + n_rows * n_columns, static_cast<unsigned char>(0));
     std::vector<double> scratch(std::size_t(std::max(n_columns, n_rows)));
-    if (per_row > 0 && per_row <= std::min(kFew, n_columns))
-        mark_few_per_row(M, n_rows, n_columns, per_row, kept);
+    if (per_row > 0 && per_row <= std::min(kMostSorted, n_columns))
+        mark_rows(M, n_rows, n_columns, per_row, kept, pacer);
     else if (per_row > 0)
         for (std::int64_t i = 0; i < n_rows; ++i)
-            mark_many(M + i * n_columns, n_columns, 1, per_row, scratch.data(), kept + i * n_columns);
-    if (per_column > 0 && per_column <= std::min(kFew, n_rows))
-        mark_few_per_column(M, n_rows, n_columns, per_column, kept);
+            mark_by_partition(M + i * n_columns, n_columns, 1, per_row, scratch.data(), kept + i * n_columns, pacer);
+    if (per_column > 0 && per_column <= std::min(kMostSorted, n_rows))
+        mark_columns(M, n_rows, n_columns, per_column, kept, pacer);
     else if (per_column > 0)
         for (std::int64_t j = 0; j < n_columns; ++j)
-            mark_many(M + j, n_rows, n_columns, per_column, scratch.data(), kept + j);
+            mark_by_partition(M + j, n_rows, n_columns, per_column, scratch.data(), kept + j, pacer);
 }
 
 namespace {
 
-// Keys in ascending order of their upper half, by counting three times; equal ones stay in their order.
-void sort_by_upper_half(std::vector<std::uint64_t>& keys) {
-    constexpr int kBits = 11;
+// body(first, end) for one block of [0, n) after the other, with polls between them.
+template <class Body>
+void for_each_block(std::int64_t n, Pacer& pacer, const Body& body) {
+    constexpr std::int64_t kBlock = 1 << 16;
+    for (std::int64_t first = 0; first < n; first += kBlock) {
+        body(first, std::min(n, first + kBlock));
+        pacer.did(kBlock);
+    }
+}
+
+// Sort the keys by their upper half, eleven bits at a time; equal ones stay in their order.
+void sort_by_upper_half(std::vector<std::uint64_t>& keys, Pacer& pacer) {
+    constexpr int kBits = 11;  // three passes over 32 bits, with counters that fit into the first-level cache
+    const std::int64_t n = std::int64_t(keys.size());
     std::vector<std::uint64_t> sorted(keys.size());
     for (int shift = 32; shift < 64; shift += kBits) {
         std::size_t start[(1 << kBits) + 1] = {};
         const auto digit = [shift](std::uint64_t key) { return std::size_t(key >> shift) & ((1 << kBits) - 1); };
-        for (const std::uint64_t key : keys) ++start[digit(key) + 1];
+        for_each_block(n, pacer, [&](std::int64_t first, std::int64_t end) {
+            for (std::int64_t i = first; i < end; ++i) ++start[digit(keys[std::size_t(i)]) + 1];
+        });
         for (int i = 0; i < 1 << kBits; ++i) start[i + 1] += start[i];
-        for (const std::uint64_t key : keys) sorted[start[digit(key)]++] = key;
+        for_each_block(n, pacer, [&](std::int64_t first, std::int64_t end) {
+            for (std::int64_t i = first; i < end; ++i) {
+                const std::uint64_t key = keys[std::size_t(i)];
+                sorted[start[digit(key)]++] = key;
+            }
+        });
         keys.swap(sorted);
     }
 }
@@ -143,30 +169,38 @@ std::uint64_t key_of(float size) {
 }  // namespace
 
 void match_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t per_row,
-                   std::int64_t per_column, unsigned char* kept) {
+                   std::int64_t per_column, unsigned char* kept, const Poll& poll) {
+    Pacer pacer{poll};
     std::fill(kept, kept + n_rows * n_columns, static_cast<unsigned char>(0));
     std::vector<std::uint64_t> keys;
     double largest = 0;
-    for (std::int64_t e = 0; e < n_rows * n_columns; ++e) largest = std::max(largest, size_of(M[e]));
-    for (std::int64_t e = 0; e < n_rows * n_columns; ++e)
-        if (size_of(M[e]) > 0) keys.push_back(key_of(float(size_of(M[e]) / largest)) | std::uint64_t(e));
-    sort_by_upper_half(keys);
-    std::vector<std::int64_t> row_room(std::size_t(n_rows), per_row), column_room(std::size_t(n_columns), per_column);
-    std::int64_t room = std::min(n_rows * std::min(per_row, n_columns), n_columns * std::min(per_column, n_rows));
-    for (std::size_t a = 0; a < keys.size() && room > 0; ++a) {
+    for_each_block(n_rows * n_columns, pacer, [&](std::int64_t first, std::int64_t end) {
+        double most = largest;
+        for (std::int64_t e = first; e < end; ++e) most = std::max(most, size_of(M[e]));
+        largest = most;
+    });
+    for_each_block(n_rows * n_columns, pacer, [&](std::int64_t first, std::int64_t end) {
+        for (std::int64_t e = first; e < end; ++e)
+            if (size_of(M[e]) > 0) keys.push_back(key_of(float(size_of(M[e]) / largest)) | std::uint64_t(e));
+    });
+    sort_by_upper_half(keys, pacer);
+    std::vector<std::int64_t> row_left(std::size_t(n_rows), per_row), column_left(std::size_t(n_columns), per_column);
+    std::int64_t left = std::min(n_rows * std::min(per_row, n_columns), n_columns * std::min(per_column, n_rows));
+    for (std::size_t a = 0; a < keys.size() && left > 0; ++a, pacer.did(1)) {
         const std::int64_t e = std::int64_t(keys[a] & 0xffffffffu);
-        std::int64_t &row = row_room[std::size_t(e / n_columns)], &column = column_room[std::size_t(e % n_columns)];
+        std::int64_t &row = row_left[std::size_t(e / n_columns)], &column = column_left[std::size_t(e % n_columns)];
         if (row == 0 || column == 0) continue;
-        --row, --column, --room;
+        --row, --column, --left;
         kept[e] = 1;
     }
 }
 
 void smallest(const float* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t k, float* values,
-              std::int64_t* columns) {
+              std::int64_t* columns, const Poll& poll) {
+    Pacer pacer{poll};
     using Entry = std::pair<float, std::int64_t>;
-    std::vector<Entry> heap(std::size_t(k), Entry{});  // the largest of those kept on top
-    for (std::int64_t i = 0; i < n_rows; ++i) {
+    std::vector<Entry> heap(std::size_t(k), Entry{});  // with the largest of them on top
+    for (std::int64_t i = 0; i < n_rows; ++i, pacer.did(n_columns)) {
         const float* row = M + i * n_columns;
         for (std::int64_t j = 0; j < k; ++j) heap[std::size_t(j)] = {row[j], j};
         std::make_heap(heap.begin(), heap.end());

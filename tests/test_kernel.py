@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quickmeans import SparseProduct, kernels
+from quickmeans import SparseProduct, _native, kernels
 
 TYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
 LAYOUTS = {
@@ -237,22 +237,27 @@ def test_unknown_instruction_set_is_refused(monkeypatch, chain):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("factors", "message"),
     [
-        (([],), "no factors"),
-        (([np.ones((2, 3), "f4"), np.ones((2, 3), "f4")],), "do not chain"),
-        (([(3, np.array([0, 2]), np.array([0, 3], "i4"), np.ones(2, "f4"))],), "column out of range"),
-        (([(3, np.array([0, 2]), np.array([0], "i4"), np.ones(1, "f4"))],), "inconsistent sparse factor"),
-        (([(3, np.array([0, 2, 1]), np.array([0], "i4"), np.ones(1, "f4"))],), "inconsistent sparse factor"),
+        ([], "no factors"),
+        ([np.ones((2, 3), "f4"), np.ones((2, 3), "f4")], "do not chain"),
+        ([np.ones((0, 3), "f4")], "number of rows"),
+        ([np.ones((3, 0), "f4")], "number of columns"),
+        ([(3, np.array([0, 2]), np.array([0, 3], "i4"), np.ones(2, "f4"))], "column out of range"),
+        ([(3, np.array([0, 2]), np.array([0, -1], "i4"), np.ones(2, "f4"))], "column out of range"),
+        ([(3, np.array([0, 2]), np.array([0], "i4"), np.ones(1, "f4"))], "inconsistent sparse factor"),
+        ([(3, np.array([0, 2, 1]), np.array([0], "i4"), np.ones(1, "f4"))], "inconsistent sparse factor"),
+        ([(1, np.array([0, 2]), np.array([0, 0], "i4"), np.ones(2, "f4"))], "inconsistent sparse factor"),
+        ([(3, np.array([], "i8"), np.array([], "i4"), np.ones(0, "f4"))], "number of rows"),
     ],
 )
-def test_the_binding_refuses_what_would_read_out_of_bounds(arguments, message):
+def test_the_binding_refuses_what_would_read_out_of_bounds(factors, message):
     with pytest.raises(ValueError, match=message):
-        kernels.Product32(*arguments)
+        _native.Product32(factors, "")
 
 
 def test_the_binding_refuses_arrays_that_do_not_fit():
-    kernel = kernels.Product32([np.ones((2, 3), np.float32)])
+    kernel = _native.Product32([np.ones((2, 3), np.float32)], "")
     X = np.ones((4, 3), np.float32)
     with pytest.raises(ValueError, match="wrong shape of out"):
         kernel.apply(X, np.empty((4, 3), np.float32), 1)
@@ -264,15 +269,100 @@ def test_the_binding_refuses_arrays_that_do_not_fit():
         kernel.apply_one(np.ones(2, np.float32), np.empty(2, np.float32))
     with pytest.raises(TypeError):
         kernel.apply(X, np.empty((4, 2), np.float64), 1)
-    with pytest.raises((RuntimeError, TypeError)):
-        kernels.Product32([np.ones((2, 3), np.float64)])
+    with pytest.raises(TypeError, match="contiguous matrix of the right type"):
+        _native.Product32([np.ones((2, 3), np.float64)], "")
+
+
+def test_any_number_of_threads_will_do(rng):
+    V = SparseProduct([rng.standard_normal((9, 5))])
+    X = rng.standard_normal((200, 5))
+    for n_threads in (-3, 0, 1, 1000):
+        np.testing.assert_array_equal(V._kernel(np.dtype(np.float64)).apply(X, n_threads), X @ V.T)
+
+
+AWKWARD = {
+    "Fortran order": np.asfortranarray,
+    "big-endian": lambda a: a.astype(a.dtype.newbyteorder(">")),
+    "backwards": lambda a: a[::-1].copy()[::-1],
+    "unaligned": lambda a: _unaligned(a) if a.ndim == 2 else _unaligned(a[None])[0],
+    "read-only": _read_only,
+    "another type": lambda a: a.astype(np.longdouble if a.dtype.kind == "f" else np.int16),
+}
+
+
+@pytest.mark.parametrize("layout", AWKWARD)
+def test_layouts_are_made_right_for_every_kernel(rng, layout):
+    """Whole numbers, so that no type rounds them."""
+
+    def calls(change):
+        def array(*shape, low=1, high=9, dtype=np.float64):
+            return change(np.random.default_rng(sum(shape)).integers(low, high, shape).astype(dtype))
+
+        x, weights = array(60, 7), array(60)
+        sums, squares = np.zeros((4, 7)), np.zeros((4, 7))
+        members, starts = change(np.arange(60)), change(np.array([0, 10, 10, 55, 60]))
+        kernels.add_members(x, members, starts, weights, sums, 2)
+        kernels.moments(x, weights, array(7), sums, squares, 2)
+        support = np.ones((20, 6), np.uint8)
+        gram = change(np.eye(6) * 8 + np.ones((6, 6)))
+        fit = kernels.fit_supports(
+            gram, array(20, 6), array(20), array(20, dtype=np.int64, high=3), support, 2, prices=True
+        )
+        S = change(np.random.default_rng(0).integers(0, 2, (8, 9)).astype(float))
+        entries, P, G, M = kernels.Entries(S, 72), change(np.eye(8) * 2), change(np.eye(9) * 4), array(8, 9)
+        return [
+            sums, squares, support, *fit, entries.refine(P, array(8), G, M, array(8), array(9), 3),
+            entries.times(array(9, 5)), entries.times(array(8, 5), transposed=True),
+            kernels.seed(array(7, 60), array(60), weights, 3, change(np.linspace(0, 0.75, 16).reshape(8, 2))),
+            kernels.masked_product(array(20, 7), array(7, 6), support, 1),
+            kernels.mark_largest(array(8, 9), 2, 3), kernels.match_largest(array(8, 9), 2, 3),
+            *kernels.smallest(array(8, 9), 4), *kernels.group_by_label(array(60, dtype=np.int64), 9),
+            kernels.Product([array(4, 7)], np.dtype(np.float64)).apply(x, 1),
+        ]  # fmt: skip
+
+    for result, expected in zip(calls(AWKWARD[layout]), calls(lambda a: a), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_arrays_to_be_changed_must_be_right():
+    x = np.ones((3, 2))
+    for sums in (np.zeros((1, 2), np.float32), np.zeros((2, 1)).T[:, ::-1], _read_only(np.zeros((1, 2)))):
+        with pytest.raises(ValueError, match="sums must be a writeable, aligned array of float64 in C order"):
+            kernels.add_members(x, np.arange(3), np.array([0, 3]), None, sums, 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: kernels.add_members(x, np.array([3]), np.array([0, 1]), None, np.zeros((1, 2)), 1), "member"),
+        (lambda x: kernels.add_members(x, np.array([0]), np.array([0, 2]), None, np.zeros((1, 2)), 1), "starts"),
+        (lambda x: kernels.add_members(x, np.arange(2), np.array([0, 3, 2]), None, np.zeros((2, 2)), 1), "starts"),
+        (lambda x: kernels.add_members(x, np.arange(3), np.array([0, 3]), np.ones(2), np.zeros((1, 2)), 1), "weights"),
+        (lambda x: kernels.moments(x, None, np.ones(3), np.zeros((1, 2)), np.zeros((1, 2)), 1), "shift"),
+        (lambda x: kernels.moments(x, None, np.ones(2), np.zeros((0, 2)), np.zeros((0, 2)), 1), "shift"),
+        (lambda x: kernels.moments(x, None, np.ones(2), np.zeros((1, 2)), np.zeros((2, 2)), 1), "squares"),
+        (lambda x: kernels.seed(x, np.ones(2), np.ones(2), 2, np.ones((1, 1))), "first"),
+        (lambda x: kernels.seed(x, np.ones(2), np.ones(2), -1, np.ones((1, 1))), "first"),
+        (lambda x: kernels.seed(x, np.ones(3), np.ones(2), 0, np.ones((1, 1))), "residuals"),
+        (lambda x: kernels.seed(x, np.ones(2), np.ones(2), 0, np.ones((1, 0))), "uniforms"),
+        (lambda x: kernels.masked_product(x, x, np.ones((3, 2), np.uint8), 1), "atoms"),
+        (lambda x: kernels.Entries(x, 9).times(np.ones((3, 3))), "X"),
+        (lambda x: kernels.Entries(x, 2).times(np.ones((2, 3))), "too many entries"),
+        (lambda x: kernels.Entries(x, 9).put(np.ones((2, 2))), "out"),
+        (lambda x: kernels.mark_largest(x, -1, 0), "negative"),
+        (lambda x: kernels.smallest(x, 3), "values or columns"),
+        (lambda x: kernels.smallest(x, 0), "values or columns"),
+    ],
+)
+def test_native_calls_check_sizes_and_bounds(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(np.ones((3, 2)))
 
 
 @pytest.mark.parametrize("k", [1, 3, 40])
 def test_smallest_of_rows(rng, k):
     M = rng.integers(10, size=(50, 40)).astype(np.float32)  # with ties
-    values, columns = np.empty((50, k), np.float32), np.empty((50, k), np.int64)
-    kernels.smallest(M, values, columns)
+    values, columns = kernels.smallest(M, k)
     order = np.argsort(M, axis=1, kind="stable")[:, :k]
     assert values.tolist() == np.take_along_axis(M, order, 1).tolist()
     assert columns.tolist() == order.tolist()

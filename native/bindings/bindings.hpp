@@ -1,11 +1,15 @@
-// The parts of the Python module. Arguments are checked for sense in Python; here for whatever memory safety needs.
+// The parts of the Python module, one file each. quickmeans/kernels.py makes types and layouts right before it calls
+// them; they check sizes and indices themselves, so that no call can read or write out of bounds.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace quickmeans {
 
+void bind_product(nanobind::module_& m);
 void bind_screen(nanobind::module_& m);  // after the products, which its signatures name
 void bind_sums(nanobind::module_& m);
+void bind_solvers(nanobind::module_& m);
+void bind_selection(nanobind::module_& m);
 
 }  // namespace quickmeans

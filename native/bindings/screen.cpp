@@ -50,7 +50,7 @@ struct Assignment {
 
 template <class T>
 std::vector<T> converted(Vector<double> values, std::int64_t size, const char* message) {
-    require(std::int64_t(values.size()) == size, message);
+    require(has_size(values, size), message);
     return std::vector<T>(values.data(), values.data() + values.size());
 }
 
@@ -123,7 +123,7 @@ std::int64_t assign(const Screen<T>& self, const AnyArray& x, Assignment<T>& ass
     job.n_settled = &n_settled;
     {
         nb::gil_scoped_release release;
-        bad = product.settle(job, parts.growth, n_threads, Interruptible());
+        bad = product.run(job, parts.growth, n_threads, Interrupts());
     }
     assignment.n_listed += n_listed;
     assignment.n_settled += n_settled;
@@ -137,11 +137,11 @@ std::int64_t nearest(const Screen<T>& self, const AnyArray& x, std::int64_t n_li
                      Cells<T> scores, int n_threads) {
     const ScreenParts<T>& parts = *self.parts;
     const std::int64_t K = parts.product.n_rows(), m = std::int64_t(labels.shape(1));
-    require(labels.shape(0) == x.shape(0) && scores.shape(0) == x.shape(0) && scores.shape(1) == labels.shape(1),
-            "wrong shape of labels or scores");
     require(m >= 1 && m <= K, "m out of range");
-    Job<T> job{};
+    ProductJob<T> job{};
     job.rows = view_of(x, parts.n_columns);
+    require(has_shape(labels, job.rows.n_rows, m) && has_shape(scores, job.rows.n_rows, m),
+            "wrong shape of labels or scores");
     job.largest_offset = self.largest_offset;
     job.labels = labels.data();
     job.best = scores.data();
@@ -150,15 +150,15 @@ std::int64_t nearest(const Screen<T>& self, const AnyArray& x, std::int64_t n_li
     if (parts.exact || K == 1) {
         job.offset = parts.center_offset.data();
         job.n_listed = m;
-        if (parts.exact) return parts.product.run(job, 1, n_threads, Interruptible());
+        if (parts.exact) return parts.product.run(job, 1, n_threads, Interrupts());
         return product_of_centers(parts.centers, K, parts.n_columns, parts.product.isa())
-            .run(job, 1, n_threads, Interruptible());
+            .run(job, 1, n_threads, Interrupts());
     }
     job.offset = self.offset->data();
     job.n_listed = std::min(std::max({n_listed, m, std::int64_t(2)}), K);
     job.centers = parts.centers;
     job.center_offset = parts.center_offset.data();
-    return parts.product.run(job, parts.growth, n_threads, Interruptible());
+    return parts.product.run(job, parts.growth, n_threads, Interrupts());
 }
 
 template <class T>

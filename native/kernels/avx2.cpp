@@ -2,13 +2,10 @@
 #define QM_NAME "avx2"
 #define QM_VECTOR_BYTES 32
 #define QM_MAX_TILE_BYTES 256
-#define QM_DENSE_ROWS 4
 #define QM_DENSE_VECTORS 2
 
 #include "kernels.hpp"
 
 namespace quickmeans {
-extern const Kernels<float> avx2_float = avx2::kKernels<float>;
-extern const Kernels<double> avx2_double = avx2::kKernels<double>;
-extern const Routines avx2_routines = avx2::kRoutines;
+extern const InstructionSet avx2_set = avx2::kInstructionSet;
 }  // namespace quickmeans

@@ -2,13 +2,10 @@
 #define QM_NAME "avx512"
 #define QM_VECTOR_BYTES 64
 #define QM_MAX_TILE_BYTES 256
-#define QM_DENSE_ROWS 4
 #define QM_DENSE_VECTORS 4
 
 #include "kernels.hpp"
 
 namespace quickmeans {
-extern const Kernels<float> avx512_float = avx512::kKernels<float>;
-extern const Kernels<double> avx512_double = avx512::kKernels<double>;
-extern const Routines avx512_routines = avx512::kRoutines;
+extern const InstructionSet avx512_set = avx512::kInstructionSet;
 }  // namespace quickmeans

@@ -1,6 +1,7 @@
-// Exact scores of single centres: rows as they stand in the array, times dense rows.
+// Exact scores of single centers: rows of the array times rows of the centers.
 #pragma once
 
+#include "pacer.hpp"
 #include "sinks.hpp"
 
 namespace quickmeans::QM_ISA {
@@ -20,7 +21,7 @@ T dot(const T* x, const T* y, std::int64_t n) {
     return total;
 }
 
-// Row i as it is, or converted into the line.
+// Row i in place, or converted into `line`.
 template <class T>
 const T* plain_row(const RowsView& x, std::int64_t i, T* line) {
     const char* at = row_at(x, i);
@@ -31,14 +32,15 @@ const T* plain_row(const RowsView& x, std::int64_t i, T* line) {
     return line;
 }
 
-// Hand out the best of what was listed: in order of the scores that it has, or by exact scores in any order.
+// The results of one row from its list: in the order of the scores listed, or by exact scores in any order.
 template <class T>
-void rank(const Job<T>& job, std::int64_t row, const T* x, const Heap<T>& listed) {
+void rank(const ProductJob<T>& job, std::int64_t row, const T* x, const Heap<T>& listed, Pacer& pacer) {
     const std::int64_t n = job.rows.n_columns;
     if (job.centers) {
         for (std::int64_t i = 0; i < listed.size; ++i) {
             const std::int64_t k = listed.labels[i];
             listed.scores[i] = dot(x, job.centers + k * n, n) + job.center_offset[k];
+            pacer.did(n);
         }
         select_best(listed.scores, listed.labels, listed.size, job.n_best);
     } else {

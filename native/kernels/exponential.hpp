@@ -1,9 +1,9 @@
-// The exponential function of vectors, for arguments not above zero.
+// The exponential function of vectors, for arguments that are not positive.
 //
 //   exp(x) = 2^n exp(r),   n = round(x / ln 2),   r = x - n ln 2,   |r| <= ln 2 / 2,
 //
-// exp(r) by its Taylor polynomial, to the last bit or two. ln 2 is subtracted in two parts, of which the first has so
-// few digits that its product with n is exact. Results too small for normal numbers are zero.
+// with exp(r) by its Taylor polynomial, to the last bit or two. ln 2 is subtracted in two parts, of which the first has
+// so few digits that its product with n is exact. Results below the normal numbers are zero.
 #pragma once
 
 #include "vector.hpp"
@@ -17,7 +17,7 @@ template <>
 struct Exponential<float> {
     using Bits = std::int32_t;
     static constexpr int kDegree = 7, kMantissa = 23;
-    static constexpr float kRound = 0x1.8p23f;  // added, it leaves the whole part in the lowest bits
+    static constexpr float kRound = 0x1.8p23f;  // adding it moves the integer part to the lowest bits
     static constexpr float kLow = -87.0f, kLn2High = 0x1.63p-1f, kLn2Low = -2.12194440e-4f;
 };
 

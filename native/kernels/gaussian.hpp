@@ -1,8 +1,8 @@
-// Gaussian kernel values between rows and the rows of a product, applied to a row of products as soon as it is there:
+// Gaussian kernel values between rows x and the rows v_k of a product, computed from the products in the registers:
 //
 //   exp(-gamma |x - m - v_k|^2) = exp(2 gamma (<x - m, v_k> - |v_k|^2 / 2 - |x - m|^2 / 2)).
 //
-// The mean m is subtracted in the tile, so that no digits are lost to it.
+// The mean m is subtracted from the tile, so that no digits are lost to cancellation.
 #pragma once
 
 #include "chain.hpp"
@@ -10,7 +10,7 @@
 
 namespace quickmeans::QM_ISA {
 
-// From -d^2 / 2, where rounding may have left it above zero.
+// exp(-gamma d^2) from v = -d^2 / 2, which rounding may have left above zero.
 template <class T>
 inline Vec<T> gaussian_of(Vec<T> v, T gamma) {
     v = v < Vec<T>{} ? v : Vec<T>{};
@@ -21,7 +21,7 @@ template <class T, int N>
 struct GaussianRow {
     static constexpr int kVectors = N;
     T* out;
-    const T* half_squares;  // |x - m|^2 / 2, one a lane
+    const T* half_squares;  // |x - m|^2 / 2, one per lane
     T gamma;
     std::int64_t first;
     void take(std::int64_t row, const Vec<T>* v) {
@@ -31,9 +31,9 @@ struct GaussianRow {
     }
 };
 
-// Subtract the mean from the tile, and keep what is left of each row: half its square.
+// Subtract the mean from the tile, and compute half the squared norm of each row.
 template <class T, int N>
-void centre_tile(const GaussianJob<T>& job, T* tile, T* half_squares) {
+void center_tile(const GaussianJob<T>& job, T* tile, T* half_squares) {
     constexpr int W = kWidth<T>;
     Vec<T> sum[N] = {};
     for (std::int64_t j = 0; j < job.product.rows.n_columns; ++j)
@@ -49,21 +49,22 @@ template <class T, int N>
 struct GaussianTile {
     static bool run(const GaussianJob<T>& job, const Range& rows, const Workspace<T>& w) {
         constexpr int kLanes = N * kWidth<T>;
-        const Job<T>& product = job.product;
+        const ProductJob<T>& product = job.product;
         if (!load_tile(product.rows, rows.first, rows.count, w.front, kLanes, w.staging, product.limit)) return false;
         T half_squares[kLanes];
-        centre_tile<T, N>(job, w.front, half_squares);
-        const T* in = walk<T, N>(product, w);
-        finish_scores<T, N>(product, in, rows, w, GaussianRow<T, N>{w.window, half_squares, job.gamma, 0});
+        center_tile<T, N>(job, w.front, half_squares);
+        Pacer pacer{w.poll};
+        const T* in = apply_all_but_last<T, N>(product, w, pacer);
+        store_scores<T, N>(product, in, rows, w, GaussianRow<T, N>{w.window, half_squares, job.gamma, 0}, pacer);
         return true;
     }
 };
 
-// One row alone, in the first lane of a vector, so that it is rounded in the same way.
+// A single row, in the first lane of a vector, so that it is rounded in the same way.
 template <class T>
 bool gaussian_row(const GaussianJob<T>& job, std::int64_t index, const Workspace<T>& w) {
     constexpr int W = kWidth<T>;
-    const Job<T>& product = job.product;
+    const ProductJob<T>& product = job.product;
     load_row(product.rows, index, w.front);
     if (!is_within(w.front, product.rows.n_columns, product.limit)) return false;
     Vec<T> sum{};
@@ -74,9 +75,10 @@ bool gaussian_row(const GaussianJob<T>& job, std::int64_t index, const Workspace
         w.front[j] = d[0];
     }
     const T half_square = sum[0] * T(0.5);
-    walk_row(product, w.front, w);
+    Pacer pacer{w.poll};
+    apply_to_row(product, w.front, w, pacer);
     const std::int64_t n = product.factors[product.n_factors - 1].n_rows;
-    for (std::int64_t k = 0; k < n; k += W)  // the window is longer than n by sixteen
+    for (std::int64_t k = 0; k < n; k += W)  // the window has sixteen places more than n
         store(w.window + k, gaussian_of<T>(load(w.window + k) - half_square, job.gamma));
     __builtin_memcpy(product.scores + index * product.score_row_step, w.window, std::size_t(n) * sizeof(T));
     return true;

@@ -1,4 +1,4 @@
-// The two things that vector extensions cannot say: gathering, and which lanes of a comparison hold.
+// The two operations that vector extensions do not have: gather, and the lanes for which a comparison holds.
 #pragma once
 
 #include "vector.hpp"

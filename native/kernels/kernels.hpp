@@ -1,4 +1,11 @@
-// What one instruction set offers: the kernels for every width of tile.
+// All kernels of one instruction set. A file that includes this defines first
+//   QM_ISA             its namespace
+//   QM_NAME            its name
+//   QM_VECTOR_BYTES    the bytes of a vector
+//   QM_MAX_TILE_BYTES  the bytes of one coordinate of the widest tile: with more the sums of a sparse row, one vector
+//                      each, would not fit into the registers
+//   QM_DENSE_VECTORS   vectors per row in the inner loop of a dense product: with kDenseRows rows their sums, the
+//                      inputs and one coefficient fill the registers (16 of them, 32 with AVX-512)
 #pragma once
 
 #include "chain.hpp"
@@ -12,9 +19,9 @@
 
 namespace quickmeans::QM_ISA {
 
-// Call Tile<T, N>::run with the N that makes tiles of `lanes` rows.
-template <template <class, int> class Tile, class T, class J>
-bool with_lanes(const J& job, const Range& rows, int lanes, const Workspace<T>& w) {
+// Tile<T, N>::run for the N that makes tiles of `lanes` rows.
+template <template <class, int> class Tile, class T, class Job>
+bool with_lanes(const Job& job, const Range& rows, int lanes, const Workspace<T>& w) {
     constexpr int line = 64 / QM_VECTOR_BYTES;
     switch (lanes * int(sizeof(T)) / 64) {
         case 1:
@@ -32,24 +39,23 @@ bool with_lanes(const J& job, const Range& rows, int lanes, const Workspace<T>& 
 }
 
 template <class T>
-bool tile(const Job<T>& job, const Range& rows, int lanes, const Workspace<T>& w) {
-    return with_lanes<ProductTile, T>(job, rows, lanes, w);
-}
+constexpr Kernels<T> kKernels{
+    .product = {with_lanes<ProductTile, T, ProductJob<T>>, product_row<T>},
+    .settle = {with_lanes<SettleTile, T, SettleJob<T>>, settle_row<T>},
+    .gaussian = {with_lanes<GaussianTile, T, GaussianJob<T>>, gaussian_row<T>},
+};
 
-template <class T>
-bool settle_tile(const SettleJob<T>& job, const Range& rows, int lanes, const Workspace<T>& w) {
-    return with_lanes<SettleTile, T>(job, rows, lanes, w);
-}
-
-template <class T>
-bool gaussian_tile(const GaussianJob<T>& job, const Range& rows, int lanes, const Workspace<T>& w) {
-    return with_lanes<GaussianTile, T>(job, rows, lanes, w);
-}
-
-template <class T>
-constexpr Kernels<T> kKernels{QM_NAME,        QM_MAX_TILE_BYTES, tile<T>,          row<T>,
-                              settle_tile<T>, settle_row<T>,     gaussian_tile<T>, gaussian_row<T>};
-
-constexpr Routines kRoutines{fit_rows, add_members, moments, seed, refine, sparse_times};
+constexpr InstructionSet kInstructionSet{
+    .name = QM_NAME,
+    .max_tile_bytes = QM_MAX_TILE_BYTES,
+    .single = kKernels<float>,
+    .twofold = kKernels<double>,
+    .routines = {.add_members = add_members,
+                 .moments = moments,
+                 .seed = seed,
+                 .fit_rows = fit_rows,
+                 .refine = refine,
+                 .sparse_times = sparse_times},
+};
 
 }  // namespace quickmeans::QM_ISA

@@ -24,7 +24,7 @@ inline double dot(const double* a, const double* b, std::int64_t n) {
     return sum;
 }
 
-// target = a transposed, n x m to m x n, in blocks that stay in the cache.
+// target = the transpose of a, which is n x m, in blocks that stay in the cache.
 inline void transpose(const double* a, std::int64_t n, std::int64_t m, double* target) {
     constexpr std::int64_t kBlock = 16;
     for (std::int64_t i0 = 0; i0 < n; i0 += kBlock)
@@ -35,17 +35,19 @@ inline void transpose(const double* a, std::int64_t n, std::int64_t m, double* t
 }
 
 // Y = S G, then (P Y)_ij as the product of row i of P and column j of Y.
-inline void apply_both(const RefineJob& job, const double* s, double* out) {
+inline void apply_both(const RefineJob& job, const double* s, double* out, Pacer& pacer) {
     const std::int64_t n = job.n_rows, m = job.n_columns;
-    sparse_times({n, job.row_start, job.column, s, job.G, m, job.dense});
+    sparse_times({n, job.row_start, job.column, s, job.G, m, job.dense}, pacer.poll);
     transpose(job.dense, n, m, job.dense + n * m);
     for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t e = job.row_start[i]; e < job.row_start[i + 1]; ++e)
+        for (std::int64_t e = job.row_start[i]; e < job.row_start[i + 1]; ++e) {
             out[e] = dot(job.P + i * n, job.dense + n * m + std::int64_t(job.column[e]) * n, n);
+            pacer.did(n);
+        }
 }
 
-// P S alone couples the entries of a column, by_column being their order column by column.
-inline void apply_left(const RefineJob& job, const double* s, double* out) {
+// P S couples the entries of a column.
+inline void apply_left(const RefineJob& job, const double* s, double* out, Pacer& pacer) {
     for (std::int64_t j = 0; j < job.n_columns; ++j)
         for (std::int64_t a = job.column_start[j]; a < job.column_start[j + 1]; ++a) {
             const std::int64_t e = job.by_column[a];
@@ -54,36 +56,40 @@ inline void apply_left(const RefineJob& job, const double* s, double* out) {
             for (std::int64_t b = job.column_start[j]; b < job.column_start[j + 1]; ++b)
                 sum += p[job.row[job.by_column[b]]] * s[job.by_column[b]];
             out[e] = sum;
+            pacer.did(job.column_start[j + 1] - job.column_start[j]);
         }
 }
 
 // N S G with diagonal N couples the entries of a row.
-inline void apply_right(const RefineJob& job, const double* s, double* out) {
+inline void apply_right(const RefineJob& job, const double* s, double* out, Pacer& pacer) {
     for (std::int64_t i = 0; i < job.n_rows; ++i)
         for (std::int64_t e = job.row_start[i]; e < job.row_start[i + 1]; ++e) {
             const double* const g = job.G + std::int64_t(job.column[e]) * job.n_columns;
             double sum = 0;
             for (std::int64_t f = job.row_start[i]; f < job.row_start[i + 1]; ++f) sum += g[job.column[f]] * s[f];
             out[e] = job.diagonal[i] * sum;
+            pacer.did(job.row_start[i + 1] - job.row_start[i]);
         }
 }
 
-inline void apply_on_support(const RefineJob& job, const double* s, double* out) {
+// P S G on the support.
+inline void apply_on_support(const RefineJob& job, const double* s, double* out, Pacer& pacer) {
     if (job.P && job.G)
-        apply_both(job, s, out);
+        apply_both(job, s, out, pacer);
     else if (job.P)
-        apply_left(job, s, out);
+        apply_left(job, s, out, pacer);
     else if (job.G)
-        apply_right(job, s, out);
+        apply_right(job, s, out, pacer);
     else
         for (std::int64_t e = 0; e < job.n_entries; ++e) out[e] = job.diagonal[job.row[e]] * s[e];
 }
 
-// A few steps, preconditioned by the diagonal; <M, S> and <S, P S G> afterwards.
-inline void refine(const RefineJob& job, double* inner, double* square) {
+// n_steps steps, preconditioned by the diagonal. OUT <M, S> and <S, P S G> after them.
+inline void refine(const RefineJob& job, double* inner, double* square, const Poll& poll) {
+    Pacer pacer{poll};
     const std::int64_t E = job.n_entries;
     double *const s = job.values, *const r = job.work, *const p = r + E, *const q = p + E;
-    apply_on_support(job, s, q);
+    apply_on_support(job, s, q, pacer);
     for (std::int64_t e = 0; e < E; ++e) r[e] = job.target[e] - q[e];
     double rz = 0;
     for (std::int64_t e = 0; e < E; ++e) {
@@ -91,7 +97,7 @@ inline void refine(const RefineJob& job, double* inner, double* square) {
         rz += r[e] * p[e];
     }
     for (int step = 0; step < job.n_steps && rz > 0; ++step) {
-        apply_on_support(job, p, q);
+        apply_on_support(job, p, q, pacer);
         const double bend = dot(p, q, E);
         if (!(bend > 0)) break;
         const double length = rz / bend;

@@ -1,12 +1,13 @@
-// One row alone: the same sums in the same order as in a tile, so the same bits, without transposing anything.
+// A single row: the same sums in the same order as in a tile, so the same bits, without a transpose.
 #pragma once
 
 #include "intrinsics.hpp"
+#include "pacer.hpp"
 #include "sinks.hpp"
 
 namespace quickmeans::QM_ISA {
 
-// The row in `buffer`, and a zero after it for the entries that fill up short rows of a slice.
+// The row, converted into `buffer`, and a zero after it for the entries that fill up short rows of a slice.
 template <class T>
 const T* load_row(const RowsView& x, std::int64_t index, T* buffer) {
     converter<T>(x.scalar)(row_at(x, index), x.column_stride, buffer, x.n_columns);
@@ -85,7 +86,7 @@ inline void add_entries(const FactorView<T>& s, const Slice& slice, std::int32_t
         sums.add_gathered(s.lane_values + at, x, s.lane_columns + at);
 }
 
-// Two slices at once: one gathers while the other waits.
+// Two slices at once: while one waits for its gathers, the other adds.
 template <class T>
 inline void multiply_sparse_rows(const FactorView<T>& s, const Slice* slice, const T* offset, const T* x, T* out) {
     SliceSums<T> a(slice[0], offset), b(slice[1], offset);
@@ -107,7 +108,7 @@ inline void multiply_sparse_row(const FactorView<T>& s, const Slice& slice, cons
     sums.write(slice, out);
 }
 
-// Several dense slices at once: each is a chain of additions, and four chains keep the machine busy.
+// Four dense slices at once: each is a chain of additions, and four chains hide the latency of an addition.
 template <class T>
 inline void multiply_dense_rows(const FactorView<T>& s, const Slice* slice, const T* offset, const T* x, T* out) {
     SliceSums<T> a(slice[0], offset), b(slice[1], offset), c(slice[2], offset), d(slice[3], offset);
@@ -133,7 +134,7 @@ inline void multiply_dense_row(const FactorView<T>& s, const Slice& slice, const
     sums.write(slice, out);
 }
 
-// How many of the next n slices are of the same kind as the first, at most `most`.
+// The number of slices, of the next n and at most `most`, that are of the same kind as the first.
 inline int alike(const Slice* slice, std::int64_t n, int most) {
     int k = 1;
     while (k < most && k < n && slice[k].dense == slice[0].dense) ++k;
@@ -142,7 +143,7 @@ inline int alike(const Slice* slice, std::int64_t n, int most) {
 
 // out = offset + S x, and a zero after it, as in load_row.
 template <class T>
-void multiply_row(const FactorView<T>& s, const T* offset, const T* x, T* out) {
+void multiply_row(const FactorView<T>& s, const T* offset, const T* x, T* out, Pacer& pacer) {
     for (std::int64_t i = 0; i < s.n_slices;) {
         const Slice* slice = s.slices + i;
         const int most = slice->dense ? 4 : 2;
@@ -152,6 +153,7 @@ void multiply_row(const FactorView<T>& s, const T* offset, const T* x, T* out) {
         else
             full ? multiply_sparse_rows(s, slice, offset, x, out) : multiply_sparse_row(s, *slice, offset, x, out);
         i += full ? most : 1;
+        pacer.did((slice->dense ? s.n_columns : std::int64_t(slice->longest)) * kSliceRows * most);
     }
     out[s.n_rows] = T(0);
 }

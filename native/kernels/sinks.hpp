@@ -1,6 +1,4 @@
-// Sinks: what becomes of one row of products as soon as it is computed, for all rows of the tile.
-//
-// A kernel calls `take(row, v)` for every row of the last factor.
+// Sinks take the results of a factor, row by row, for all lanes of the tile: a kernel calls `take(row, v)` for each.
 #pragma once
 
 #include "intrinsics.hpp"
@@ -17,7 +15,7 @@ struct IndexOf<double> {
     using type = std::int64_t;
 };
 
-// Keep the row, counted from `first`: the input of the next factor, or a window of the result.
+// Store the row, counted from `first`: the input of the next factor, or a window of the result.
 template <class T, int N>
 struct KeepRow {
     static constexpr int kVectors = N;
@@ -29,7 +27,7 @@ struct KeepRow {
     }
 };
 
-// The best of each lane so far.
+// The largest score of each lane so far, and its row.
 template <class T, int N>
 struct Winners {
     using Index = typename IndexOf<T>::type;
@@ -41,7 +39,7 @@ struct Winners {
         for (int i = 0; i < N; ++i) score[i] = splat(-T(__builtin_inf()));
         for (int i = 0; i < N; ++i) label[i] = Vec<Index>{};
     }
-    void meet(const Winners& other) {
+    void merge(const Winners& other) {
         for (int i = 0; i < N; ++i) {
             const auto loses =
                 (other.score[i] > score[i]) | ((other.score[i] == score[i]) & (other.label[i] < label[i]));
@@ -51,8 +49,8 @@ struct Winners {
     }
 };
 
-// The largest product of each lane. Within a run the rows arrive in ascending order, so the first of equals stays; when
-// the order steps back a new run begins, and the run's winners meet the winners so far.
+// The largest product of each lane. Within a run the rows come in ascending order, so the first of equals stays. A row
+// below the last one begins a new run, and the winners of the old run are merged with those so far.
 template <class T, int N>
 struct Largest {
     static constexpr int kVectors = N;
@@ -62,7 +60,7 @@ struct Largest {
     std::int64_t last;
 
     void end_run() {
-        best->meet(run);
+        best->merge(run);
         run.clear();
     }
     void take(std::int64_t row, const Vec<T>* v) {
@@ -84,7 +82,7 @@ inline bool comes_before(T score, std::int64_t label, T other, std::int64_t othe
     return score > other || (score == other && label < other_label);
 }
 
-// The m best of one lane in a binary heap whose root is the worst of them.
+// The m largest scores of one lane, in a binary heap whose root is the smallest of them.
 template <class T>
 struct Heap {
     T* scores;
@@ -122,7 +120,7 @@ struct Heap {
     }
 };
 
-// Bring the m best of n to the front, in any order, the worst of them last (quickselect).
+// Bring the m largest of n scores to the front, in any order, the smallest of them last (quickselect).
 template <class T>
 void select_best(T* scores, std::int64_t* labels, std::int64_t n, std::int64_t m) {
     const auto swap = [&](std::int64_t i, std::int64_t j) {
@@ -136,7 +134,7 @@ void select_best(T* scores, std::int64_t* labels, std::int64_t n, std::int64_t m
     };
     std::int64_t low = 0, high = n - 1;
     while (low < high) {
-        // The middle one of three as the pivot, kept at the end of the range.
+        // The median of three is the pivot, at the end of the range.
         const std::int64_t middle = low + (high - low) / 2;
         if (before(middle, low)) swap(middle, low);
         if (before(high, low)) swap(high, low);
@@ -153,25 +151,25 @@ void select_best(T* scores, std::int64_t* labels, std::int64_t n, std::int64_t m
     }
 }
 
-// The m largest products of each lane: most rows are turned away by one comparison with the m-th best so far. The
-// others are put on a list of 2 m, which is cut to its best half when it is full.
+// The m largest products of each lane. One comparison with the m-th largest so far excludes most rows. The rest go on a
+// list of 2 m, which is cut to its larger half when it is full.
 template <class T, int N>
-struct LargestFew {
+struct ListOfLargest {
     static constexpr int kVectors = N;
     static constexpr int W = kWidth<T>;
     T* scores;  // lanes x 2 size
     std::int64_t* labels;
     std::int64_t size;
     std::int32_t count[N * W];
-    T bar[N * W];
+    T threshold[N * W];  // the m-th largest so far
 
-    LargestFew(const Workspace<T>& w, std::int64_t n_best)
+    ListOfLargest(const Workspace<T>& w, std::int64_t n_best)
         : scores(w.heap_scores), labels(w.heap_labels), size(n_best) {
-        for (int lane = 0; lane < N * W; ++lane) count[lane] = 0, bar[lane] = -T(__builtin_inf());
+        for (int lane = 0; lane < N * W; ++lane) count[lane] = 0, threshold[lane] = -T(__builtin_inf());
     }
     void take(std::int64_t row, const Vec<T>* v) {
         for (int i = 0; i < N; ++i) {
-            const unsigned enters = lane_bits<T>(v[i] >= load(bar + i * W));
+            const unsigned enters = lane_bits<T>(v[i] >= load(threshold + i * W));
             if (enters) list(i * W, enters, row, v[i]);
         }
     }
@@ -190,9 +188,9 @@ struct LargestFew {
         T* own = scores + 2 * size * lane;
         select_best(own, labels + 2 * size * lane, count[lane], size);
         count[lane] = std::int32_t(size);
-        bar[lane] = own[size - 1];
+        threshold[lane] = own[size - 1];
     }
-    // The best of a lane, at the end; there are at least so many rows.
+    // The m largest of a lane, after the last row.
     Heap<T> best(std::int64_t lane) {
         if (count[lane] > size) cut(int(lane));
         return {scores + 2 * size * lane, labels + 2 * size * lane, size};

@@ -1,9 +1,9 @@
-// Weighted sums of the rows of each cluster, in float64.
+// Weighted sums of the rows of each cluster, and moments of rows, in float64.
 //
-// A sum is taken over its members in the order in which they are listed, by one thread: the number of threads changes
-// nothing.
+// One thread adds the members of a cluster in the order of their list, so the number of threads changes no bit.
 #pragma once
 
+#include "pacer.hpp"
 #include "tile.hpp"
 
 namespace quickmeans::QM_ISA {
@@ -40,14 +40,17 @@ inline AddMoments moment_adder(Scalar scalar) {
     return table[int(scalar)];
 }
 
-// The moments of some rows, added to those of their block.
-inline void moments(const MomentJob& job, std::int64_t block, const Range& rows) {
+// Add the moments of these rows to those of a block.
+inline void moments(const MomentJob& job, std::int64_t block, const Range& rows, const Poll& poll) {
     const RowsView& x = job.rows;
     const AddMoments add = moment_adder(x.scalar);
     const std::int64_t at = block * x.n_columns;
-    for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i)
+    Pacer pacer{poll};
+    for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i) {
         add(x.data + i * x.row_stride, x.column_stride, job.weights ? job.weights[i] : 1.0, job.shift, job.sums + at,
             job.squares + at, x.n_columns);
+        pacer.did(2 * x.n_columns);
+    }
 }
 
 using AddScaled = void (*)(const char*, std::int64_t, double, double*, std::int64_t);
@@ -61,14 +64,16 @@ inline AddScaled adder(Scalar scalar) {
     return table[int(scalar)];
 }
 
-// The columns [columns.first, columns.first + columns.count) of one cluster's sum.
-inline void add_members(const SumJob& job, std::int64_t cluster, const Range& columns) {
+// Add these columns of the members of a cluster to its sum.
+inline void add_members(const SumJob& job, std::int64_t cluster, const Range& columns, const Poll& poll) {
     const RowsView& x = job.rows;
     const AddScaled add = adder(x.scalar);
+    Pacer pacer{poll};
     double* sum = job.sums + cluster * x.n_columns + columns.first;
     for (std::int64_t m = job.starts[cluster]; m < job.starts[cluster + 1]; ++m) {
         const char* from = x.data + job.members[m] * x.row_stride + columns.first * x.column_stride;
         add(from, x.column_stride, job.weights ? job.weights[m] : 1.0, sum, columns.count);
+        pacer.did(columns.count);
     }
 }
 

@@ -2,16 +2,16 @@
 //
 // For every row i, with support S, Gram matrix G and target h:
 //     minimise  c G_SS c' / 2 - h_S c'   over c,   so   c = h_S B  with  B = inverse of G_SS.
-// Taking entry k away raises the minimum by  c_k^2 / (2 B_kk)  and changes the others by  -(c_k / B_kk) B_k  (the
+// To remove entry k raises the minimum by  c_k^2 / (2 B_kk)  and changes the other entries by  -(c_k / B_kk) B_k  (the
 // optimal brain surgeon); B itself loses the rank-one term  B_k' B_k / B_kk.
 //
-// Both come out of the sweep operator on the bordered matrix A = [G_SS, h; h', 0]: sweeping a block P of pivots,
+// Both follow from the sweep operator on the bordered matrix A = [G_SS, h; h', 0]: sweeping a block P of pivots,
 //     A_ij -= A_iP T_j  for i, j outside P,   A_iP = T_i',   A_PP = -D,   with  D = inverse of A_PP,  T_j = D A_Pj,
-// turns it into [-B, c'; c, -h B h'], and the surgeon's step is a sweep back. A is symmetric: only its lower half is
-// kept.
+// turns it into [-B, c'; c, -h B h'], and the surgeon's step is a sweep back. A is symmetric, and only its lower half
+// is stored.
 #pragma once
 
-#include "types.hpp"
+#include "pacer.hpp"
 #include "vector.hpp"
 
 namespace quickmeans::QM_ISA {
@@ -33,8 +33,8 @@ inline void invert(double (&D)[kPivots][kPivots]) {
     }
 }
 
-// The problem of one row: support S of s entries, filled up to m; A has m + 1 rows of leading dimension `width`, the
-// last one the target, in the end the solution.
+// The problem of one row: a support S of s entries, filled up to m. A has m + 1 rows of leading dimension `width`; the
+// last one is the target, and in the end the solution.
 struct RowProblem {
     double *A, *panel, *turned;  // panel and turned: kPivots rows of leading dimension `width`
     std::int32_t* S;
@@ -123,17 +123,25 @@ struct RowProblem {
     }
 
     // The solution and -B.
-    void invert_and_solve() const {
-        for (int p = 0; p < m; p += kPivots) sweep(p);
+    void invert_and_solve(Pacer& pacer) const {
+        for (int p = 0; p < m; p += kPivots) {
+            sweep(p);
+            pacer.did(work_of_sweep());
+        }
     }
 
-    // The solution alone, in a third of the time: eliminate downwards, then put in from below.
-    void solve() const {
-        for (int p = 0; p < m; p += kPivots) eliminate(p);
+    // The solution alone, in a third of the time: elimination, then substitution from the last entry on.
+    void solve(Pacer& pacer) const {
+        for (int p = 0; p < m; p += kPivots) {
+            eliminate(p);
+            pacer.did(work_of_sweep());
+        }
         double* const c = solution();
         for (int i = m - 1; i >= kPivots; --i)
             for (int j = 0; j < i / kPivots * kPivots; ++j) c[j] -= c[i] * row(i)[j];
     }
+
+    std::int64_t work_of_sweep() const { return std::int64_t(m) * m / 2 * kPivots; }
 
     double price(int i) const { return -solution()[i] * solution()[i] / row(i)[i]; }
 
@@ -142,7 +150,7 @@ struct RowProblem {
         int best = 0;
         for (int i = 1; i < s; ++i) {
             const double mine = c[i] * c[i] * row(best)[best], least = c[best] * c[best] * row(i)[i];
-            if (mine > least || (mine == least && S[i] < S[best])) best = i;  // the diagonal is negative
+            if (mine > least || (mine == least && S[i] < S[best])) best = i;  // because the diagonal is negative
         }
         return best;
     }
@@ -159,7 +167,7 @@ struct RowProblem {
             for (int j = 0; j <= i; j += kLanes) store(row(i) + j, load(row(i) + j) - g * load(v + j));
         }
         for (int j = 0; j < s; ++j) c[j] -= f * v[j];
-        --s;  // the last entry takes the place of the one that goes
+        --s;  // the last entry takes the place of the one removed
         for (int j = 0; j < k; ++j) row(k)[j] = row(s)[j];
         for (int i = k + 1; i < s; ++i) row(i)[k] = row(s)[i];
         row(k)[k] = row(s)[s];
@@ -168,9 +176,9 @@ struct RowProblem {
     }
 };
 
-// Rows [first, first + count) of the job; with l = r + kSupportPadding, `scratch` holds l (l + 2 kPivots)
-// doubles, `order` r integers.
-inline void fit_rows(const SupportJob& job, const Range& rows, double* scratch, std::int32_t* order) {
+// These rows of the job. With l = r + kSupportPadding, `scratch` has l (l + 2 kPivots) doubles, and `order` r integers.
+inline void fit_rows(const SupportJob& job, const Range& rows, double* scratch, std::int32_t* order, const Poll& poll) {
+    Pacer pacer{poll};
     const int r = int(job.n_atoms);
     const std::int64_t panel = kPivots * std::int64_t(r + kSupportPadding);
     for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i) {
@@ -179,10 +187,13 @@ inline void fit_rows(const SupportJob& job, const Range& rows, double* scratch, 
             if (job.support[i * r + j]) p.S[p.s++] = j;
         p.gather(job.gram, job.targets + i * r, r);
         if (job.prices || job.drop[i])
-            p.invert_and_solve();
+            p.invert_and_solve(pacer);
         else
-            p.solve();
-        for (std::int64_t k = 0; k < job.drop[i] && p.s > 0; ++k) p.remove(p.cheapest());
+            p.solve(pacer);
+        for (std::int64_t k = 0; k < job.drop[i] && p.s > 0; ++k) {
+            p.remove(p.cheapest());
+            pacer.did(std::int64_t(p.s) * p.s / 2);
+        }
         for (int j = 0; j < r; ++j) {
             job.support[i * r + j] = 0;
             job.values[i * r + j] = 0;

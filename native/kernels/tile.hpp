@@ -1,4 +1,4 @@
-// Tiles: `lanes` rows side by side, so that the values of one coordinate are contiguous.
+// Tiles: `lanes` rows, transposed, so that the values of one coordinate are contiguous.
 #pragma once
 
 #include "types.hpp"
@@ -6,7 +6,7 @@
 
 namespace quickmeans::QM_ISA {
 
-// The 16-bit floating-point format, as far as it has to be read.
+// A 16-bit floating-point number that can be read.
 struct Half {
     std::uint16_t bits;
     operator float() const {
@@ -55,8 +55,8 @@ constexpr Scalar kScalarOf = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64;
 inline std::int64_t position(const RowsView& x, std::int64_t i) { return x.index ? x.index[i] : i; }
 inline const char* row_at(const RowsView& x, std::int64_t i) { return x.data + position(x, i) * x.row_stride; }
 
-// Whether all numbers seen lie in [-limit, limit]. Sums of 0 * x stay zero until a NaN or an infinity comes by; there
-// are several, so that none waits for the last.
+// Whether all numbers seen lie in [-limit, limit]. A sum of 0 * x is zero unless some x is NaN or infinite; there are
+// four sums, so that no addition waits for the last.
 template <class T>
 struct RangeCheck {
     Vec<T> sum[4] = {}, low = {}, high = {};
@@ -88,7 +88,7 @@ inline void transpose_in(const char* const* row, std::int64_t column, T* tile, i
         for (int i = 0; i < n_columns; ++i) store(tile + i * lanes, m[i]);
 }
 
-// Rows whose elements lie close together. Lanes past the last row repeat it.
+// For arrays whose rows are contiguous or nearly so. Lanes past the last row repeat it.
 template <class T>
 bool load_by_row(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T* staging, T limit) {
     constexpr int W = kWidth<T>;
@@ -119,7 +119,7 @@ bool load_by_row(const RowsView& x, std::int64_t first, std::int64_t count, T* t
     return check.within(limit);
 }
 
-// Columns whose elements lie close together: nothing to transpose.
+// For arrays whose columns are contiguous or nearly so: they need no transpose.
 template <class T>
 bool load_by_column(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T limit) {
     const Convert<T> to_tile = converter<T>(x.scalar);
@@ -143,7 +143,7 @@ bool load_tile(const RowsView& x, std::int64_t first, std::int64_t count, T* til
     return load_by_row(x, first, count, tile, lanes, staging, limit);
 }
 
-// The way back: scores[i * row_step + k * column_step] = tile[k * lanes + i].
+// The reverse: scores[i * row_step + k * column_step] = tile[k * lanes + i].
 template <class T>
 void store_tile(const T* tile, int lanes, std::int64_t n_columns, T* scores, std::int64_t row_step,
                 std::int64_t column_step, std::int64_t count) {

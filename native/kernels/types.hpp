@@ -1,7 +1,7 @@
-// Plain data shared by every instruction set: what goes into a kernel and what comes out.
+// Plain data that all instruction sets share: the input and the output of every kernel.
 //
-// Nothing here has a body: a kernel file is compiled once per instruction set, and a shared inline function could
-// end up in the wrong one.
+// Nothing here has a body. A kernel file is compiled once per instruction set, and of a shared inline function the
+// linker keeps one copy, which could be one that the machine cannot run.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,38 @@
 
 namespace quickmeans {
 
-// Rows of a factor are handled sixteen at a time; a window is the stretch of rows that may change places.
+// Long loops call this now and then. What it throws ends them.
+struct Poll {
+    void (*call)(void* context);
+    void* context;
+};
+
+struct Range {
+    std::int64_t first;
+    std::int64_t count;
+};
+
+// ---- a product of sparse factors ------------------------------------------------------------------------------------
+
+// A slice has sixteen rows of a factor: one AVX-512 vector of float32. Rows change places within a window only. A
+// window of scores, 256 rows x 64 lanes of float32, has 64 KB and stays in the second-level cache.
 constexpr int kSliceRows = 16;
 constexpr int kWindowRows = 256;
 
 // Up to sixteen rows of one factor, in the order in which they are computed.
-//   Sparse: the entries of the rows stand one after the other in columns and values, from `begin` on. They stand a
-//   second time in lane_columns and lane_values, entry l of row i at lane_begin + 16 * l + i, short rows filled up with
-//   zeros in column n_columns: a tile wants its rows one by one, a single row wants them side by side.
+//   Sparse: the entries of the rows follow each other in columns and values, from `begin` on; a tile reads them. They
+//   are stored a second time in lane_columns and lane_values, entry l of row i at lane_begin + 16 * l + i, with short
+//   rows filled up by zeros in column n_columns; a single row of input reads these.
 //   Dense: the coefficient of row i and column j is lane_values[lane_begin + 16 * j + i].
 struct Slice {
     std::int64_t begin;
     std::int64_t lane_begin;
     std::int32_t n_rows;
     std::int32_t longest;
-    std::uint32_t row[kSliceRows];  // where each result goes; past n_rows, into the padding after the last one
+    std::uint32_t row[kSliceRows];  // the place of each result; past n_rows, in the padding after the last result
     std::int32_t length[kSliceRows];
     bool dense;
-    bool contiguous;  // sixteen rows whose results stand side by side
+    bool contiguous;  // whether there are sixteen rows with consecutive results
 };
 
 // One factor S, n_rows x n_columns. The slices [windows[i], windows[i + 1]) hold the rows of window i.
@@ -45,8 +59,8 @@ struct FactorView {
 
 enum class Scalar : std::int32_t { f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, count };
 
-// n_rows x n_columns numbers of any element type and any strides (in bytes); only ever read. With an index, row i is
-// row index[i] of the array.
+// n_rows x n_columns numbers of any element type and any strides (in bytes), read only. With an index, row i is row
+// index[i] of the array.
 struct RowsView {
     const char* data;
     std::int64_t n_rows;
@@ -57,107 +71,116 @@ struct RowsView {
     const std::int64_t* index;
 };
 
-// A job: what to do with S_1 ... S_Q x for every row x.
-//   scores != null                          store the products, scores[row * row_step + k * column_step]
-//   labels != null                          keep the n_best largest products, best first, ties to the lower index
-//   centers != null too                     list the n_listed largest, and keep those with the n_best largest
-//                                           <x, centers_k> + center_offset_k, in any order
-// `offset` (or null) is added to the products before they are compared. Rows to be compared must lie in [-limit,
-// limit].
+// The product S_1 ... S_Q x for every row x.
+//   scores != null           store the products, at scores[row * row_step + k * column_step]
+//   labels != null           keep the n_best largest products, largest first, ties to the lower index
+//   centers != null as well  list the n_listed largest products, and keep those candidates whose exact scores
+//                            <x, centers_k> + center_offset_k are the n_best largest, in any order
+// The offset, unless null, is added to the products. Rows to be compared must lie in [-limit, limit].
 template <class T>
-struct Job {
+struct ProductJob {
     const FactorView<T>* factors;  // in the order of application: S_Q first
     std::int64_t n_factors;
     const T* offset;
-    double largest_offset;  // of absolute values
+    double largest_offset;  // the largest absolute value of all offsets
     T limit;
     RowsView rows;
     T* scores;
     std::int64_t score_row_step;
     std::int64_t score_column_step;
-    std::int64_t* labels;  // n_rows x n_best
-    T* best;               // n_rows x n_best
+    std::int64_t* labels;  // OUT  n_rows x n_best
+    T* best;               // OUT  n_rows x n_best, the scores of the labels
     std::int64_t n_best;
     const T* centers;  // n_rows of the product x n_columns
     const T* center_offset;
     std::int64_t n_listed;  // >= n_best; equal to it without centers
 };
 
-struct Range {
-    std::int64_t first;
-    std::int64_t count;
-};
-
-// The nearest of some centres for every row: the product screens them, dense rows settle it (see shortlist.hpp).
-// Results stand where the rows stand in the array, whatever the index.
+// The nearest center of every row: the product finds candidates, exact scores decide among them (see shortlist.hpp).
+// The results of a row have its position in the array, also with an index.
 template <class T>
 struct SettleJob {
-    Job<T> screen;           // its factors, offset, limit and rows
-    RowsView rows;           // IN  the rows themselves, if those of the screen are projections of them
-    const T* mean;           // IN  n_columns
-    const T* centers;        // IN  n_centers x n_columns
-    const T* center_offset;  // IN  n_centers
-    const T* slack;          // IN  n_centers, how far the screen is from each centre
-    T margin;                // IN  the share of slack times distance from the mean that scores may be wrong by
-    std::int64_t shortlist;  // IN  so many candidates for every row; 0: as many as are within margin
-    bool exact_scores;       // IN  or only rows with more than one candidate
-    bool norms_known;
-    T* norms;                 // IN (or else OUT)  squared distance from the mean
+    ProductJob<T> screen;     // IN  factors, offset, limit, and rows or their projections
+    RowsView rows;            // IN  the rows themselves
+    const T* mean;            // IN  n_columns
+    const T* centers;         // IN  n_centers x n_columns
+    const T* center_offset;   // IN  n_centers
+    const T* slack;           // IN  n_centers, the distance between each center and its row of the product
+    T margin;                 // IN  scores are trusted up to this share of slack times distance from the mean
+    std::int64_t shortlist;   // IN  the number of candidates of every row; 0: all within the margin
+    bool exact_scores;        // IN  false: a row with one candidate gets a lower bound of its score, and not the score
+    bool norms_known;         // IN
+    T* norms;                 // IN if known, else OUT  squared distance from the mean
     std::int32_t* labels;     // OUT
-    T* best;                  // OUT  <x, c> + offset of the nearest centre c, or what it is at least
-    T* second;                // OUT  no other centre's score is above this, as far as the screen can tell
+    T* best;                  // OUT  <x, c> + offset of the nearest center c, or the lower bound
+    T* second;                // OUT  an upper bound of the scores of all other centers, if the margin holds
     std::int64_t* n_listed;   // IN/OUT  grows by the number of candidates
-    std::int64_t* n_settled;  // IN/OUT  grows by the number of those whose dense rows were looked at
+    std::int64_t* n_settled;  // IN/OUT  grows by the number of exact scores
 };
-constexpr int kListed = 64;  // candidates that wait to be settled, at most
+// Candidates per row that wait to be settled. More make fewer passes over the list; 64 rows x 64 candidates of 12
+// bytes are 48 KB, and stay in the cache beside the window. Results do not depend on it, but `second` may.
+constexpr int kListed = 64;
 
 // Gaussian kernel values exp(-gamma |x - m - v_k|^2) between rows x and the rows v_k of a product (see gaussian.hpp).
 template <class T>
 struct GaussianJob {
-    Job<T> product;  // its factors, offset -|v_k|^2 / 2, limit, rows and scores
-    const T* mean;   // IN  n_columns
+    ProductJob<T> product;  // its factors, offset -|v_k|^2 / 2, limit, rows and scores
+    const T* mean;          // IN  n_columns
     T gamma;
 };
 
-// Least squares on supports: n_rows problems over n_atoms unknowns with one Gram matrix (see support.hpp).
-struct SupportJob {
-    std::int64_t n_rows;
-    std::int64_t n_atoms;
-    const double* gram;        // IN  n_atoms x n_atoms
-    const double* targets;     // IN  n_rows x n_atoms, read on the support only
-    const double* weights;     // IN  n_rows, factors of the prices
-    const std::int64_t* drop;  // IN  n_rows, how many entries to take away
-    unsigned char* support;    // IN/OUT  n_rows x n_atoms, 0 or 1
-    double* values;            // OUT n_rows x n_atoms
-    double* prices;            // OUT n_rows x n_atoms, infinite outside the support; or null
+// The memory of one thread.
+template <class T>
+struct Workspace {
+    T* front;        // the input of the first, third ... factor: its widest n_columns x lanes
+    T* back;         // the input of the second, fourth ... factor
+    T* window;       // kWindowRows x lanes (tile) or n_outputs (single row)
+    T* staging;      // lanes x kStagingColumns, converted input that is to be transposed
+    T* line;         // one row of the input
+    T* heap_scores;  // lanes x 2 n_listed
+    std::int64_t* heap_labels;
+    Poll poll;
 };
-constexpr int kPivots = 4;           // swept together; supports are filled up to a multiple of it with unit pivots
-constexpr int kSupportPadding = 16;  // so much longer than a support may the rows of scratch memory be
-using FitRows = void (*)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order);
+// Columns that are converted at a time: 64 rows of them in float32 are 16 KB, half of the first-level cache.
+constexpr int kStagingColumns = 64;
 
-// Sums of rows by cluster (see sums.hpp); the members of cluster k are members[starts[k]] ... members[starts[k + 1] -
-// 1].
+// One operation on rows, for a tile and for a single row; both give a row the same bits. `lanes` is the width of the
+// tile, and at least rows.count. They return false if rows that must be compared are not within the limit (NaN is not).
+template <class T, class Job>
+struct RowKernel {
+    bool (*tile)(const Job&, const Range& rows, int lanes, const Workspace<T>&);
+    bool (*row)(const Job&, std::int64_t row, const Workspace<T>&);
+};
+
+template <class T>
+struct Kernels {
+    RowKernel<T, ProductJob<T>> product;
+    RowKernel<T, SettleJob<T>> settle;
+    RowKernel<T, GaussianJob<T>> gaussian;
+};
+
+// ---- sums of rows, and starting points ------------------------------------------------------------------------------
+
+// Sums of rows by cluster (see sums.hpp): members[starts[k]] ... members[starts[k + 1] - 1] are the rows of cluster k.
 struct SumJob {
     RowsView rows;
     const std::int64_t* members;
     const std::int64_t* starts;
-    const double* weights;  // one a member, or null for ones
+    const double* weights;  // one per member, or null for ones
     double* sums;           // IN/OUT  n_clusters x n_columns
 };
-using AddMembers = void (*)(const SumJob&, std::int64_t cluster, const Range& columns);
 
-// Sums of rows and of their squares, block by block (see sums.hpp).
+// Sums of rows and of their squares, by blocks of rows (see sums.hpp).
 struct MomentJob {
     RowsView rows;
-    const double* weights;  // one a row, or null for ones
+    const double* weights;  // one per row, or null for ones
     const double* shift;    // n_columns
     double* sums;           // IN/OUT  n_blocks x n_columns
     double* squares;        // IN/OUT  n_blocks x n_columns
 };
-using AddBlockMoments = void (*)(const MomentJob&, std::int64_t block, const Range& rows);
 
-// Starting points (see seeding.hpp). The squared distance of points i and j is that of their columns plus the
-// residuals of both.
+// Starting points by k-means++ (see seeding.hpp). The squared distance of points i and j is that of their columns plus
+// both residuals.
 struct SeedJob {
     std::int64_t n_points;
     std::int64_t n_columns;
@@ -166,14 +189,35 @@ struct SeedJob {
     const double* weights;   // IN  n_points
     std::int64_t n_centers;
     std::int64_t n_trials;
-    std::int64_t first;      // IN  the first centre
+    std::int64_t first;      // IN  the first center
     const double* uniforms;  // IN  n_centers x n_trials, in [0, 1)
     std::int64_t* chosen;    // OUT n_centers
+    float* distances;        // 3 n_points of scratch memory
+    double* sums;            // 3 for every block of kSeedBlock points, of scratch memory
 };
-using Seed = std::int64_t (*)(const SeedJob&, float* closest, float* trial, float* best, double* scratch);
+// Points whose distances are computed together: their distances, 4 KB, stay in the first-level cache. The sums by
+// which points are drawn are summed in blocks of this size: another value gives other starting points.
+constexpr std::int64_t kSeedBlock = 1024;
 
-// One factor of a product on its support (see refine.hpp). The entries stand row by row, columns ascending. Without P
-// the diagonal stands for it, without G the identity.
+// ---- solvers --------------------------------------------------------------------------------------------------------
+
+// Least squares on supports: n_rows problems over n_atoms unknowns with one Gram matrix (see support.hpp).
+struct SupportJob {
+    std::int64_t n_rows;
+    std::int64_t n_atoms;
+    const double* gram;        // IN  n_atoms x n_atoms
+    const double* targets;     // IN  n_rows x n_atoms, read on the support only
+    const double* weights;     // IN  n_rows, factors of the prices
+    const std::int64_t* drop;  // IN  n_rows, the number of entries to remove
+    unsigned char* support;    // IN/OUT  n_rows x n_atoms, 0 or 1
+    double* values;            // OUT n_rows x n_atoms
+    double* prices;            // OUT n_rows x n_atoms, infinite outside the support; or null
+};
+constexpr int kPivots = 4;           // swept together; supports are filled up to a multiple of it with unit pivots
+constexpr int kSupportPadding = 16;  // rows of scratch memory are at most this much longer than a support
+
+// One factor of a product on its support (see refine.hpp). The entries are in row order, columns ascending. Without P
+// the diagonal takes its place, without G the identity.
 struct RefineJob {
     std::int64_t n_rows;
     std::int64_t n_columns;
@@ -185,15 +229,14 @@ struct RefineJob {
     const std::int32_t* row;           // IN  n_entries
     const std::int32_t* column;        // IN  n_entries
     const std::int64_t* column_start;  // IN  n_columns + 1
-    const std::int64_t* by_column;     // IN  n_entries, the entries column by column
+    const std::int64_t* by_column;     // IN  n_entries, the entries in column order
     const double* target;              // IN  n_entries, M on the support
     const double* curvature;           // IN  n_entries, the diagonal of the quadratic form
     double* values;                    // IN/OUT  n_entries
-    double* work;                      // 3 n_entries
-    double* dense;                     // 2 n_rows n_columns if there are P and G
+    double* work;                      // 3 n_entries of scratch memory
+    double* dense;                     // 2 n_rows n_columns of it if there are P and G
     int n_steps;
 };
-using Refine = void (*)(const RefineJob&, double* inner, double* square);
 
 // out = S X for a sparse S, whose row i has the entries start[i] .. start[i + 1] - 1 (see sparse.hpp).
 struct SparseJob {
@@ -205,43 +248,25 @@ struct SparseJob {
     std::int64_t width;         // columns of X
     double* out;                // OUT n_rows x width
 };
-using SparseTimes = void (*)(const SparseJob&);
 
-// What does not depend on the type of the product.
+// ---- all that one instruction set has -------------------------------------------------------------------------------
+
+// The kernels that do not depend on the type of the product.
 struct Routines {
-    FitRows fit_rows;
-    AddMembers add_members;
-    AddBlockMoments moments;
-    Seed seed;
-    Refine refine;
-    SparseTimes sparse_times;
+    void (*add_members)(const SumJob&, std::int64_t cluster, const Range& columns, const Poll&);
+    void (*moments)(const MomentJob&, std::int64_t block, const Range& rows, const Poll&);
+    std::int64_t (*seed)(const SeedJob&, const Poll&);
+    void (*fit_rows)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order, const Poll&);
+    void (*refine)(const RefineJob&, double* inner, double* square, const Poll&);
+    void (*sparse_times)(const SparseJob&, const Poll&);
 };
 
-// Scratch memory of one thread.
-template <class T>
-struct Workspace {
-    T* front;        // width_front x lanes
-    T* back;         // width_back x lanes
-    T* window;       // kWindowRows x lanes (tile) or n_outputs (single row)
-    T* staging;      // lanes x kStagingColumns
-    T* line;         // one row of the input
-    T* heap_scores;  // lanes x 2 n_listed
-    std::int64_t* heap_labels;
-};
-constexpr int kStagingColumns = 64;
-
-// What one instruction set offers. `lanes` is the number of rows in a tile; the row range never exceeds it.
-// Each returns false if rows that must be compared are not within the job's limit; NaN is not.
-template <class T>
-struct Kernels {
+struct InstructionSet {
     const char* name;
-    int max_tile_bytes;
-    bool (*tile)(const Job<T>&, const Range& rows, int lanes, const Workspace<T>&);
-    bool (*row)(const Job<T>&, std::int64_t row, const Workspace<T>&);
-    bool (*settle_tile)(const SettleJob<T>&, const Range& rows, int lanes, const Workspace<T>&);
-    bool (*settle_row)(const SettleJob<T>&, std::int64_t row, const Workspace<T>&);
-    bool (*gaussian_tile)(const GaussianJob<T>&, const Range& rows, int lanes, const Workspace<T>&);
-    bool (*gaussian_row)(const GaussianJob<T>&, std::int64_t row, const Workspace<T>&);
+    int max_tile_bytes;  // the bytes of one coordinate of the widest tile
+    Kernels<float> single;
+    Kernels<double> twofold;
+    Routines routines;
 };
 
 }  // namespace quickmeans

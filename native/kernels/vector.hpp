@@ -1,10 +1,10 @@
-// Fixed-width vectors by the compiler's vector extensions: one source for every instruction set.
+// Vectors of a fixed width by the compiler's vector extensions: one source for every instruction set.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 
-// Compute v once and keep it, instead of again at every use.
+// Make the compiler compute v once and keep it in a register, instead of again at every use.
 #if defined(__x86_64__)
 #define QM_IN_REGISTER(v) __asm__("" : "+v"(v))
 #else

@@ -1,102 +1,152 @@
-"""The one door to the native module: arrays get the layout, the type and the byte order that native code reads."""
+"""The one door to the native module.
 
-from typing import Any, TypeAlias
+Every array gets the layout, the type and the byte order that native code reads, and is copied only if it has another.
+Results come in fresh arrays, except where a docstring says that an argument is changed. Native code checks sizes and
+indices itself: arrays that do not fit are a ValueError.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from quickmeans import _native
-from quickmeans._native import (
-    Entries,
-    Product32,
-    Product64,
-    add_members,
-    fit_supports,
-    gaussian,
-    instruction_sets,
-    mark_largest,
-    masked_product,
-    match_largest,
-    moments,
-    seed,
-    smallest,
-)
 from quickmeans.threads import instruction_set
 
-__all__ = [
-    "Assignment",
-    "Entries",
-    "Product32",
-    "Product64",
-    "Screen",
-    "add_members",
-    "bind_assignment",
-    "fit_supports",
-    "gaussian",
-    "group_by_label",
-    "instruction_sets",
-    "make_assignment",
-    "mark_largest",
-    "masked_product",
-    "match_largest",
-    "moments",
-    "readable",
-    "seed",
-    "smallest",
-]
-
+Array: TypeAlias = NDArray[Any]
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
 Assignment: TypeAlias = _native.Assignment32 | _native.Assignment64
+_ArrayOrNone = TypeVar("_ArrayOrNone", Array, Array | None)
+
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_INT32, _INT64, _UINT8 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8)
 
 
-def readable(rows: ArrayLike) -> NDArray[Any]:
-    """Rows as native code reads them: a copy only of foreign byte order, long double, or strides between items."""
-    array = np.asarray(rows)
-    if not array.dtype.isnative or array.dtype.itemsize > 8:
-        return array.astype(array.dtype.newbyteorder("=") if array.dtype.itemsize <= 8 else np.float64)
-    if any(stride % array.itemsize for stride in array.strides):
-        return array.copy()
-    return array
+def instruction_sets() -> list[str]:
+    """The instruction sets that this build has and this machine can run, best first."""
+    return _native.instruction_sets()
 
 
-def _packed(values: ArrayLike, dtype: DTypeLike) -> NDArray[Any]:
-    """The values in C order, aligned, of this type; not copied if they are so already."""
+def readable(rows: Array) -> Array:
+    """The rows themselves, or a copy of foreign byte order, of long doubles, or of strides that are no whole items."""
+    if rows.flags.c_contiguous and rows.dtype.isnative and rows.dtype.itemsize <= 8:
+        return rows
+    if not rows.dtype.isnative or rows.dtype.itemsize > 8:
+        return rows.astype(rows.dtype.newbyteorder("=") if rows.dtype.itemsize <= 8 else np.float64)
+    return rows.copy() if any(stride % rows.itemsize for stride in rows.strides) else rows
+
+
+def _packed(values: Array, dtype: np.dtype[Any]) -> Array:
+    """The values in C order, aligned, of this type."""
+    if values.dtype is dtype and values.flags.carray:  # the usual case, in a tenth of a microsecond
+        return values
     array = np.ascontiguousarray(values, dtype)
     return array if array.flags.aligned else array.copy()
 
 
-def group_by_label(labels: ArrayLike, n_labels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions in ascending order of their labels, ties in their order, and where in it each label begins.
+def _floats(values: _ArrayOrNone) -> _ArrayOrNone:
+    return values if values is None else _packed(values, _FLOAT64)
 
-    The positions of label k are ``order[starts[k] : starts[k + 1]]``. A label outside [0, n_labels) is a ValueError.
+
+def _ints(values: _ArrayOrNone) -> _ArrayOrNone:
+    return values if values is None else _packed(values, _INT64)
+
+
+def _writable(array: Array, name: str, dtype: np.dtype[Any] = _FLOAT64) -> Array:
+    """The array itself, which native code is to change."""
+    if array.dtype == dtype and array.flags.carray:
+        return array
+    raise ValueError(f"{name} must be a writeable, aligned array of {dtype} in C order.")
+
+
+# ---- a product of sparse factors -------------------------------------------------------------------------------------
+
+
+class Product:
+    """Factors packed for the native code.
+
+    Parameters
+    ----------
+    factors : sequence of arrays and CSR arrays
+        From left to right; CSR without duplicate entries.
+    dtype : numpy.dtype
+        float32 or float64: the type of all arithmetic and of all results.
     """
-    narrow = _packed(labels, np.int32 if np.asarray(labels).dtype == np.int32 else np.int64)
-    order, starts = np.empty(len(narrow), np.int64), np.empty(n_labels + 1, np.int64)
-    _native.group_by_label(narrow, n_labels, order, starts)
-    return order, starts
+
+    __slots__ = ("dtype", "native", "shape")
+
+    def __init__(self, factors: Sequence[Any], dtype: np.dtype[Any]) -> None:
+        self.dtype, self.shape = dtype, (factors[0].shape[0], factors[-1].shape[1])
+        make = _native.Product32 if dtype == _FLOAT32 else _native.Product64
+        self.native = make([_packed_factor(S, dtype) for S in factors], instruction_set())
+
+    @property
+    def isa(self) -> str:
+        """The instruction set in use."""
+        return self.native.isa
+
+    def apply(self, x: Array, n_threads: int, *, transposed: bool = False) -> Array:
+        """``x @ V.T`` in C order, or its transpose in C order."""
+        shape = (self.shape[0], len(x)) if transposed else (len(x), self.shape[0])
+        out = np.empty(shape, self.dtype)
+        self.native.apply(readable(x), out.T if transposed else out, n_threads)
+        return out
+
+    def apply_one(self, x: Array) -> Array:
+        """``V @ x`` for one vector."""
+        out = np.empty(self.shape[0], self.dtype)
+        self.native.apply_one(readable(x), out)
+        return out
+
+    def nearest(
+        self, x: Array, m: int, offset: Array, largest_offset: float, n_threads: int
+    ) -> tuple[Ints, Array, int]:
+        """The m largest scores ``x @ V.T + offset`` of every row: their columns, the scores, and -1 or a bad row.
+
+        Largest first, ties to the lower column. A row is bad if it has a NaN, an infinity, or numbers so large that
+        products may overflow; the number is that of the first row of the tile of up to 64 rows that has one.
+        """
+        labels, scores = np.empty((len(x), m), np.int64), np.empty((len(x), m), self.dtype)
+        packed = _packed(offset, self.dtype)
+        return labels, scores, self.native.nearest(readable(x), packed, largest_offset, labels, scores, n_threads)
+
+    def gaussian(
+        self, x: Array, mean: Array, offset: Array, largest_offset: float, gamma: float, n_threads: int
+    ) -> tuple[Array, int]:
+        """``exp(-gamma |x - mean - v_k|^2)`` for offsets -|v_k|^2 / 2, and -1 or a bad row as in :meth:`nearest`."""
+        out = np.empty((len(x), self.shape[0]), self.dtype)
+        mean, offset = _packed(mean, self.dtype), _packed(offset, self.dtype)
+        return out, self.native.gaussian(readable(x), mean, offset, largest_offset, gamma, out, n_threads)
+
+
+def _packed_factor(S: Any, dtype: np.dtype[Any]) -> tuple[int, Array, Array, Array] | Array:
+    if isinstance(S, np.ndarray):
+        return _packed(S, dtype)
+    return S.shape[1], _ints(S.indptr), _packed(S.indices, _INT32), _packed(S.data, dtype)
+
+
+# ---- the nearest center of every row ---------------------------------------------------------------------------------
 
 
 def make_assignment(n_rows: int, dtype: DTypeLike) -> Assignment:
-    """An :data:`Assignment` of so many rows, all of label 0, in float32 or float64."""
+    """An :data:`Assignment` of this number of rows, all of label 0, in float32 or float64."""
     best, second, norms = (np.empty(n_rows, dtype) for _ in range(3))
     return bind_assignment(np.zeros(n_rows, np.int32), best, second, norms)
 
 
 def bind_assignment(
-    labels: NDArray[np.int32],
-    best: NDArray[Any],
-    second: NDArray[Any],
-    norms: NDArray[Any],
-    *,
-    norms_known: bool = False,
+    labels: NDArray[np.int32], best: Array, second: Array, norms: Array, *, norms_known: bool = False
 ) -> Assignment:
-    """An :data:`Assignment` that writes into these arrays, which must be contiguous; nothing is copied.
+    """An :data:`Assignment` that is written into these contiguous arrays, of which the last three have one type.
 
-    ``labels`` are the nearest centers; ``best`` their scores; ``second`` a bound that no other center's score exceeds;
-    ``norms`` the squared distances from the mean, which :meth:`Screen.assign` computes unless ``norms_known``.
-    ``n_listed`` and ``n_settled`` grow with every assignment by the number of candidates, and by that of the exact
-    scores computed.
+    ``labels`` are the nearest centers; ``best`` their scores; ``second`` upper bounds of the scores of all other
+    centers; ``norms`` the squared distances from the mean, which :meth:`Screen.assign` computes unless ``norms_known``.
+    ``n_listed`` and ``n_settled`` grow with every call by the number of candidates and by that of exact scores.
     """
-    make = _native.Assignment32 if best.dtype == np.float32 else _native.Assignment64
+    make = _native.Assignment32 if best.dtype == _FLOAT32 else _native.Assignment64
     return make(labels, best, second, norms, norms_known)
 
 
@@ -105,18 +155,18 @@ class Screen:
 
     Parameters
     ----------
-    product : Product32 or Product64, or None
+    product : Product or None
         None: the centers are compared themselves.
     centers : array of shape (K, D)
-        Its type, float32 or float64, is that of the product and of the arithmetic.
+        Its type, float32 or float64, is that of the product and of all arithmetic. It must not be changed afterwards.
     mean : array of shape (D,)
         Norms of rows are taken about it.
     offset, center_offset : arrays of shape (K,)
-        What is added to <x, v_k> and <x, c_k> to make them scores. Without a product only the latter is used.
+        To be added to <x, v_k> and <x, c_k>, which makes them scores. Without a product the first is not used.
     slack : array of shape (K,)
-        |c_k - v_k|.
+        |c_k - v_k|. Without a product it is not used.
     margin : float, default=0.0
-        Scores of the product may be wrong by so large a share of slack times the row's distance from the mean.
+        The share of slack times distance from the mean up to which scores of the product may be wrong.
     shortlist : int, default=0
         The number of candidates per row; 0: all within the margin.
     """
@@ -125,39 +175,28 @@ class Screen:
 
     def __init__(
         self,
-        product: Product32 | Product64 | None,
-        centers: NDArray[Any],
-        mean: ArrayLike,
-        offset: ArrayLike | None,
-        center_offset: ArrayLike,
-        slack: ArrayLike | None,
+        product: Product | None,
+        centers: Array,
+        mean: Array,
+        offset: Array | None,
+        center_offset: Array,
+        slack: Array | None,
         margin: float = 0.0,
         shortlist: int = 0,
     ) -> None:
-        self.dtype: np.dtype[Any] = np.dtype(np.float32 if centers.dtype == np.float32 else np.float64)
-        self.n_centers = len(centers)
-        exact = _packed(center_offset, np.float64)
-        self._native: _native.Screen32 | _native.Screen64 = self._class().bind(
-            product,
-            _packed(centers, self.dtype),
-            _packed(mean, np.float64),
-            exact if product is None or offset is None else _packed(offset, np.float64),
-            exact,
-            np.zeros(len(exact)) if product is None or slack is None else _packed(slack, np.float64),
-            margin,
-            shortlist,
-            instruction_set(),
-        )
+        self.dtype, self.n_centers = (_FLOAT32 if centers.dtype == _FLOAT32 else _FLOAT64), len(centers)
+        if product is None or offset is None or slack is None:
+            offset, slack = center_offset, np.zeros(len(center_offset))
+        native = None if product is None else product.native
+        arrays = _packed(centers, self.dtype), _floats(mean), _floats(offset), _floats(center_offset), _floats(slack)
+        bind = _native.Screen32.bind if self.dtype == _FLOAT32 else _native.Screen64.bind
+        self._native: _native.Screen32 | _native.Screen64 = bind(native, *arrays, margin, shortlist, instruction_set())
 
-    def _class(self) -> type[_native.Screen32] | type[_native.Screen64]:
-        return _native.Screen32 if self.dtype == np.float32 else _native.Screen64
-
-    def with_margin(self, margin: float, offset: ArrayLike | None = None, shortlist: int | None = None) -> "Screen":
-        """The same screen with another margin, and another offset of the product and shortlist if they are given."""
+    def with_margin(self, margin: float, offset: Array | None = None, shortlist: int | None = None) -> "Screen":
+        """The same screen with another margin and, if given, another offset of the product and shortlist."""
         other = object.__new__(Screen)
         other.dtype, other.n_centers = self.dtype, self.n_centers
-        packed = None if offset is None else _packed(offset, np.float64)
-        other._native = self._native.with_margin(margin, packed, shortlist)
+        other._native = self._native.with_margin(margin, _floats(offset), shortlist)
         return other
 
     @property
@@ -172,40 +211,181 @@ class Screen:
 
     def assign(
         self,
-        x: NDArray[Any],
+        x: Array,
         assignment: Assignment,
         first: int = 0,
-        index: NDArray[np.int64] | None = None,
-        projected: NDArray[Any] | None = None,
+        index: Ints | None = None,
+        projected: Array | None = None,
         exact_scores: bool = True,
         n_threads: int = 1,
     ) -> int:
         """Find the nearest centers of the rows of x, of which row i is row ``first + i`` of the assignment.
 
-        The index, ascending, names the rows of x to look at; by default all. ``projected`` are the rows of x times all
-        factors of the product but the first, where they are known (the norms must be known then). Without
-        ``exact_scores``, a row with one candidate gets its label, but for its score only what it is at least.
-
-        Returns -1, or the position among the rows looked at where a tile begins that has a row that cannot be compared
-        (NaN, infinity, or numbers so large that products may overflow).
+        The assignment, which is changed, has the type of the screen. The index, ascending, names the rows of x to look
+        at; None stands for all. ``projected`` are the rows of x times all factors of the product but the first, where
+        they are known (the norms must be known then). Without ``exact_scores`` a row with one candidate gets a lower
+        bound of its score. Returns -1, or a bad row as in :meth:`Product.nearest`, counted among those looked at.
         """
-        return self._native.assign(
-            readable(x),
-            assignment,
-            first,
-            None if index is None else _packed(index, np.int64),
-            None if projected is None else readable(projected),
-            exact_scores,
-            n_threads,
-        )
+        narrow = None if projected is None else readable(projected)
+        return self._native.assign(readable(x), assignment, first, _ints(index), narrow, exact_scores, n_threads)
 
-    def nearest(
-        self, x: NDArray[Any], m: int, n_listed: int, n_threads: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[Any], int]:
-        """For every row the m nearest centers in any order, their scores, and -1 or a bad row as in :meth:`assign`.
+    def nearest(self, x: Array, m: int, n_listed: int, n_threads: int = 1) -> tuple[Ints, Array, int]:
+        """The m nearest centers of every row in any order, their scores, and -1 or a bad row as in :meth:`assign`.
 
         The product lists ``n_listed`` candidates, m or more, and exact scores decide among them.
         """
         labels, scores = np.empty((len(x), m), np.int64), np.empty((len(x), m), self.dtype)
-        bad = self._native.nearest(readable(x), n_listed, labels, scores, n_threads)
-        return labels, scores, bad
+        return labels, scores, self._native.nearest(readable(x), n_listed, labels, scores, n_threads)
+
+
+# ---- sums of rows, and starting points -------------------------------------------------------------------------------
+
+
+def group_by_label(labels: Array, n_labels: int) -> tuple[Ints, Ints]:
+    """Positions in ascending order of their labels, ties in their order, and where in it each label begins.
+
+    The positions of label k are ``order[starts[k] : starts[k + 1]]``. A label outside [0, n_labels) is a ValueError.
+    """
+    packed = _packed(labels, _INT32 if labels.dtype == _INT32 else _INT64)
+    order, starts = np.empty(len(packed), np.int64), np.empty(n_labels + 1, np.int64)
+    _native.group_by_label(packed, n_labels, order, starts)
+    return order, starts
+
+
+def add_members(x: Array, members: Ints, starts: Ints, weights: Floats | None, sums: Floats, n_threads: int) -> None:
+    """Add to row k of ``sums`` the rows ``members[starts[k] : starts[k + 1]]`` of x times their weights, in float64.
+
+    There is a weight for every member; None stands for ones.
+    """
+    out = _writable(sums, "sums")
+    groups = _ints(members), _ints(starts)
+    _native.add_members(readable(x), *groups, _floats(weights), out, n_threads, instruction_set())
+
+
+def moments(x: Array, weights: Floats | None, shift: Floats, sums: Floats, squares: Floats, n_threads: int) -> None:
+    """Add the weighted sums of d = x - shift and of d^2 over the rows of x to ``sums`` and ``squares``.
+
+    The rows are divided into as many blocks as both have rows, one block for each. None stands for weights of one.
+    """
+    out = _writable(sums, "sums"), _writable(squares, "squares")
+    _native.moments(readable(x), _floats(weights), _floats(shift), *out, n_threads, instruction_set())
+
+
+def seed(points: Array, residuals: Array, weights: Floats, first: int, uniforms: Floats) -> Ints:
+    """Starting points by greedy k-means++: a row of ``uniforms``, numbers in [0, 1), has the draws for one center.
+
+    ``points`` has a row per direction and a column per point; squared distances have the residuals of both points
+    added. ``first`` is the first center. There are fewer centers than rows of ``uniforms`` if no more points with
+    weight are away from them.
+    """
+    chosen = np.empty(len(uniforms), np.int64)
+    narrow = _packed(points, _FLOAT32), _packed(residuals, _FLOAT32)
+    n = _native.seed(*narrow, _floats(weights), first, _floats(uniforms), chosen, instruction_set())
+    return chosen[:n]
+
+
+# ---- the inner loops of the solvers ----------------------------------------------------------------------------------
+
+
+def fit_supports(
+    gram: Floats,
+    targets: Floats,
+    weights: Floats,
+    drop: Ints,
+    support: NDArray[np.uint8],
+    n_threads: int,
+    *,
+    prices: bool,
+) -> tuple[Floats, Floats | None]:
+    """For every row the least-squares coefficients on its support, after removing the ``drop`` cheapest entries.
+
+    ``support`` is changed. The prices, if wanted, are what the removal of an entry would add to the objective, times
+    the row's weight, and infinite outside the support.
+    """
+    mask = _writable(support, "support", _UINT8)
+    values, priced = np.empty(targets.shape), np.empty(targets.shape) if prices else None
+    problem = _floats(gram), _floats(targets), _floats(weights), _ints(drop)
+    _native.fit_supports(*problem, mask, values, priced, n_threads, instruction_set())
+    return values, priced
+
+
+def masked_product(rows: Floats, atoms: Floats, support: NDArray[np.uint8], n_threads: int) -> Floats:
+    """``rows @ atoms`` on the support, and zero elsewhere; it skips the zeros of the atoms."""
+    out = np.empty(support.shape)
+    _native.masked_product(_floats(rows), _floats(atoms), _packed(support, _UINT8), out, n_threads)
+    return out
+
+
+class Entries:
+    """The non-zeros of a matrix. If there are more than ``most``, they can only be counted, and not all are."""
+
+    __slots__ = ("_native", "shape")
+
+    def __init__(self, S: Floats, most: int) -> None:
+        self.shape = S.shape
+        self._native = _native.Entries(_floats(S), most, instruction_set())
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def norm(self) -> float:
+        """The Frobenius norm."""
+        return self._native.norm()
+
+    def scaled(self, c: float) -> "Entries":
+        """The entries times c."""
+        other = object.__new__(Entries)
+        other.shape, other._native = self.shape, self._native.scaled(c)
+        return other
+
+    def put(self, out: Floats) -> None:
+        """Write the entries to their places in ``out``."""
+        self._native.put(_writable(out, "out"))
+
+    def times(self, X: Floats, *, transposed: bool = False) -> Floats:
+        """S X, or S' X."""
+        out = np.empty((self.shape[1 if transposed else 0], X.shape[1]))
+        self._native.times(_floats(X), out, transposed)
+        return out
+
+    def refine(
+        self,
+        P: Floats | None,
+        diagonal: Floats,
+        G: Floats | None,
+        M: Floats,
+        row_curvature: Floats,
+        column_curvature: Floats,
+        n_steps: int,
+    ) -> tuple[float, float]:
+        """Steps of conjugate gradients for <S, P S G> - 2 <M, S> on the support; returns <M, S> and <S, P S G>.
+
+        None stands for a P that is the diagonal, and for a G that is the identity. The second derivative along entry
+        (i, j) is the product of the curvatures of row i and column j.
+        """
+        form = _floats(P), _floats(diagonal), _floats(G), _floats(M)
+        return self._native.refine(*form, _floats(row_curvature), _floats(column_curvature), n_steps)
+
+
+# ---- the largest or smallest entries ---------------------------------------------------------------------------------
+
+
+def mark_largest(M: Floats, per_row: int, per_column: int) -> Mask:
+    """Where the entries of largest absolute value of every row and of every column are; ties to the lower index."""
+    kept = np.empty(M.shape, np.bool_)
+    _native.mark_largest(_floats(M), per_row, per_column, kept)
+    return kept
+
+
+def match_largest(M: Floats, per_row: int, per_column: int) -> Mask:
+    """Entries chosen greedily by absolute value, at most so many of every row and of every column."""
+    kept = np.empty(M.shape, np.bool_)
+    _native.match_largest(_floats(M), per_row, per_column, kept)
+    return kept
+
+
+def smallest(M: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], Ints]:
+    """The k smallest numbers of every row in ascending order, ties to the lower column, and their columns."""
+    values, columns = np.empty((len(M), k), np.float32), np.empty((len(M), k), np.int64)
+    _native.smallest(_packed(M, _FLOAT32), values, columns)
+    return values, columns

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from quickmeans.kernels import readable
 from quickmeans.kmeans.blocks import block_rows, slices
 from quickmeans.kmeans.chunk_pass import ChunkPass
 from quickmeans.kmeans.memory_pass import MemoryPass
@@ -29,7 +30,6 @@ from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.start import start_in_memory
 from quickmeans.threads import resolve_threads
 from quickmeans.transform import SparseProduct
-from quickmeans.transform.checks import readable
 
 
 class MemoryRows(Rows):

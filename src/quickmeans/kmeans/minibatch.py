@@ -21,7 +21,6 @@ from quickmeans.kmeans.geometry import Geometry, squared_norms
 from quickmeans.kmeans.lloyd import Iterate, Observer, stopping_at_interrupt
 from quickmeans.kmeans.rows import Points, Weights
 from quickmeans.kmeans.settings import Settings
-from quickmeans.threads import instruction_set
 
 _LEAST_GAIN = 1e-3  # a pass that lowers the objective by less than this share is the last
 _WINDOW = 100  # a centroid that gets none of so many rows per centroid is moved to another place
@@ -124,7 +123,7 @@ class MiniBatch:
         sums[:] = 0
         order, starts = kernels.group_by_label(within, n_touched)
         factors = weights / np.sqrt(assignment.norms.astype(np.float64)) if self.geometry.spherical else weights
-        kernels.add_members(rows, order, starts, factors[order], sums, n_threads, instruction_set())
+        kernels.add_members(rows, order, starts, factors[order], sums, n_threads)
         return sums
 
     def _move(

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import kernels
-from quickmeans.threads import instruction_set
 
 _ROWS = 1024  # of a block: its sums in float64 lose less than 1e-13, and a block is work enough for a thread
 
@@ -46,7 +45,7 @@ class Moments:
             self._last[:], self._n_last = 0, 0
 
     def _sum(self, rows: NDArray[Any], weights: NDArray[np.float64] | None, out: NDArray[np.float64]) -> None:
-        kernels.moments(rows, weights, self.shift, out[0], out[1], self.n_threads, instruction_set())
+        kernels.moments(rows, weights, self.shift, out[0], out[1], self.n_threads)
 
     @property
     def sums(self) -> NDArray[np.float64]:

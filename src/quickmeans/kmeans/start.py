@@ -13,7 +13,6 @@ from quickmeans.kmeans.geometry import Geometry, squared_norms
 from quickmeans.kmeans.lloyd import Iterate, lloyd
 from quickmeans.kmeans.rows import Context, Index, Points, Start
 from quickmeans.kmeans.settings import Settings
-from quickmeans.threads import instruction_set
 
 _COLUMNS = 16  # distances between starting points are measured in so many leading directions, plus the rest
 _ROWS_PER_CENTER = 16  # k-means++ and the first iterations see so many rows per centroid
@@ -39,17 +38,14 @@ def kmeans_plusplus(points: Points, n_clusters: int, rng: np.random.Generator) -
     """
     rows, weights = candidates(points, sample_size(len(points), n_clusters), rng)
     projected, rest = _projected(points, rows, rng)
-    chosen = np.zeros(n_clusters, np.int64)
-    n_found = kernels.seed(
+    chosen = kernels.seed(
         projected,
         rest,
         weights,
         min(int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum())), len(rows) - 1),
         rng.random((n_clusters, _FEW_TRIALS if n_clusters > 512 else 2 + int(np.log(n_clusters)))),
-        chosen,
-        instruction_set(),
     )
-    return _repeated(points.take(rows[chosen[:n_found]]), n_clusters)
+    return _repeated(points.take(rows[chosen]), n_clusters)
 
 
 DRAWS: dict[str, Draw] = {"k-means++": kmeans_plusplus, "random": random_rows}

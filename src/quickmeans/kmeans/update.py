@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from quickmeans import kernels
 from quickmeans.kmeans.geometry import Geometry, squared_norms
-from quickmeans.threads import instruction_set
 
 # A cluster that keeps less than this share of its weight is summed again: eight of the sixteen digits are left.
 _CANCELLED = 1e-9
@@ -133,4 +132,4 @@ class ClusterSums:
     ) -> None:
         order, starts = kernels.group_by_label(labels, len(self.weights))
         ordered = None if factors is None else factors[order]
-        kernels.add_members(rows, members[order], starts, ordered, self.raw, self.n_threads, instruction_set())
+        kernels.add_members(rows, members[order], starts, ordered, self.raw, self.n_threads)

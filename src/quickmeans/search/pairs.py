@@ -105,13 +105,12 @@ class _PairSearch:
         label = int(self.list_of_pair[pairs[0]])
         rows, row_ids = list_rows(self.lists, label)
         k = min(self.k, len(rows))
-        values, nearest = empty_neighbors(len(x), k)
         if self.similarity:
-            kernels.smallest(-faiss.pairwise_distances(x, rows, faiss.METRIC_INNER_PRODUCT), values, nearest)
+            values, nearest = kernels.smallest(-faiss.pairwise_distances(x, rows, faiss.METRIC_INNER_PRODUCT), k)
             return -values, row_ids[nearest]
         center = self.lists.quantizer.reconstruct(label)
         x -= center
-        kernels.smallest(faiss.pairwise_distances(x, rows - center), values, nearest)
+        values, nearest = kernels.smallest(faiss.pairwise_distances(x, rows - center), k)
         np.maximum(values, 0, out=values)
         close = values < _CLOSE * np.einsum("id,id->i", x, x)[:, None]  # where x is near y, |y - c| is near |x - c|
         if close.any():

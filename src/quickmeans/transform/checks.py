@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.checks import check_number
+from quickmeans.kernels import readable
 
 _LARGEST_TILE = 64  # rows that the native code handles together; it reports the first row of the tile that it refuses
 
@@ -85,15 +86,6 @@ def check_mean(mean: Any, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     if np.abs(shift).max() > np.sqrt(np.finfo(dtype).max / (16.0 * len(shift))):
         raise ValueError(f"mean is too large for {dtype}: its square must be finite; scale X and mean.")
     return shift
-
-
-def readable(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows, or a copy if the native code cannot read them: byte order, long double, alignment, strides."""
-    if not rows.dtype.isnative or rows.dtype.itemsize > 8:
-        return rows.astype(rows.dtype.newbyteorder("=") if rows.dtype.itemsize <= 8 else np.float64)
-    if not rows.flags.aligned or any(stride % rows.itemsize for stride in rows.strides):
-        return rows.copy()
-    return rows
 
 
 def working_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:

@@ -103,14 +103,6 @@ def _check_finite(values: NDArray[Any], position: Any, q: int) -> None:
         )
 
 
-def packed(factor: Factor, dtype: np.dtype[Any]) -> Any:
-    """Return the factor in the form that the native code takes: a dense array, or the parts of a CSR array."""
-    if not sp.issparse(factor):
-        return np.ascontiguousarray(factor, dtype)
-    indptr, indices = factor.indptr.astype(np.int64), factor.indices.astype(np.int32)
-    return factor.shape[1], indptr, indices, factor.data.astype(dtype, copy=False)
-
-
 def read_only_view(factor: Factor) -> Factor:
     """Return another array over the same read-only numbers; changes of its attributes leave the factor as it is."""
     if not sp.issparse(factor):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import kernels
-from quickmeans.threads import instruction_set, resolve_threads
+from quickmeans.threads import resolve_threads
 from quickmeans.transform.factorization import Array, Factors
 from quickmeans.transform.factors import DENSE_SHARE
 
@@ -177,20 +177,11 @@ def fit_rows(
 
     Before that, `drop` entries of lowest price are removed from every row of the support, in place.
     """
-    values, priced = np.empty_like(targets), np.empty_like(targets) if prices else np.empty((0, 0))
     drop = np.zeros(len(targets), np.int64) if drop is None else drop
-    kernels.fit_supports(
-        regular(gram),
-        targets,
-        weights,
-        drop,
-        support,
-        values,
-        priced if prices else None,
-        resolve_threads(),
-        instruction_set(),
+    values, priced = kernels.fit_supports(
+        regular(gram), targets, weights, drop, support, resolve_threads(), prices=prices
     )
-    return values, priced
+    return values, np.empty((0, 0)) if priced is None else priced
 
 
 def regular(gram: Array) -> Array:
@@ -204,9 +195,7 @@ def _products(rows: Array, atoms: Array, support: Support) -> Array:
     gathered = np.count_nonzero(support) * np.count_nonzero(atoms) / atoms.shape[1]
     if _GATHER * gathered > support.size * rows.shape[1]:
         return rows @ atoms
-    out = np.empty(support.shape)
-    kernels.masked_product(rows, atoms, support, out, resolve_threads())
-    return out
+    return kernels.masked_product(rows, atoms, support, resolve_threads())
 
 
 def protect_one_of_every_row(prices: Array) -> None:

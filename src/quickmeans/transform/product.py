@@ -12,7 +12,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from quickmeans import kernels
 from quickmeans.checks import check_whole
-from quickmeans.threads import instruction_set, resolve_threads
+from quickmeans.kernels import readable
+from quickmeans.threads import resolve_threads
 from quickmeans.transform.checks import (
     check_comparable,
     check_dense,
@@ -22,13 +23,10 @@ from quickmeans.transform.checks import (
     check_rows,
     check_vector,
     finite_in,
-    readable,
     squared_norms,
     working_dtype,
 )
-from quickmeans.transform.factors import Factor, check_factors, equal_factors, packed, read_only_view
-
-NativeProduct = kernels.Product32 | kernels.Product64
+from quickmeans.transform.factors import Factor, check_factors, equal_factors, read_only_view
 
 _NORMS_OVERFLOW = "The squared norms of the rows overflow; scale the factors"
 _BLOCK = 256  # rows of V that are dense at a time while their norms are computed, so that memory stays at _BLOCK x D
@@ -94,7 +92,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         """See the class."""
         self._factors = check_factors(_spliced(factors))
         super().__init__(self._factors[0].dtype, (self._factors[0].shape[0], self._factors[-1].shape[1]))
-        self._natives: dict[np.dtype[Any], NativeProduct] = {}
+        self._natives: dict[np.dtype[Any], kernels.Product] = {}
         self._offsets: dict[np.dtype[Any], tuple[NDArray[Any], float]] = {}
 
     @property
@@ -128,9 +126,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
             In row-major order.
         """
         rows = check_rows(X, self.shape[1])
-        out = np.empty((rows.shape[0], self.shape[0]), self._dtype_with(rows))
-        self.native(out.dtype).apply(rows, out, _threads(rows, n_threads))
-        return out
+        return self.native(self._dtype_with(rows)).apply(rows, _threads(rows, n_threads))
 
     def __matmul__(self, other: Any) -> Any:
         if type(other) is np.ndarray and other.dtype == self.dtype and other.shape == self.shape[1:]:
@@ -157,15 +153,11 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
         if x.dtype != self.dtype or not x.flags.aligned or x.strides[-1] % x.itemsize:
             return self.apply(x.reshape(1, -1)).reshape(-1)
-        out = np.empty(self.shape[0], self.dtype)
-        self._own_native.apply_one(x.reshape(-1), out)
-        return out
+        return self._own_native.apply_one(x.reshape(-1))
 
     def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
         rows = readable(X.T)
-        out = np.empty((self.shape[0], rows.shape[0]), self._dtype_with(rows))
-        self.native(out.dtype).apply(rows, out.T, _threads(rows, None))
-        return out
+        return self.native(self._dtype_with(rows)).apply(rows, _threads(rows, None), transposed=True)
 
     def _rmatvec(self, x: NDArray[Any]) -> NDArray[Any]:
         return self._transposed._matvec(x)
@@ -259,8 +251,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         rows = check_rows(X, self.shape[1])
         dtype = self._dtype_with(rows)
         offset, largest = self._offset(bias, dtype)
-        labels, scores = np.empty((len(rows), m), np.int64), np.empty((len(rows), m), dtype)
-        bad = self.native(dtype).nearest(rows, offset, largest, labels, scores, _threads(rows, n_threads))
+        labels, scores, bad = self.native(dtype).nearest(rows, m, offset, largest, _threads(rows, n_threads))
         check_comparable(rows, bad, dtype)
         if not return_distance:
             return labels, scores
@@ -299,9 +290,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         gamma = check_gamma(gamma, dtype)
         shift = np.zeros(self.shape[1], dtype) if mean is None else check_mean(mean, self.shape[1], dtype)
         offset, largest = self._offset(None, dtype)
-        out = np.empty((rows.shape[0], self.shape[0]), dtype)
-        threads = _threads(rows, n_threads)
-        bad = kernels.gaussian(self.native(dtype), rows, shift, offset, largest, gamma, out, threads)
+        out, bad = self.native(dtype).gaussian(rows, shift, offset, largest, gamma, _threads(rows, n_threads))
         check_comparable(rows, bad, dtype)
         return out
 
@@ -352,17 +341,15 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     def _dtype_with(self, rows: NDArray[Any]) -> np.dtype[Any]:
         return self.dtype if rows.dtype == self.dtype else working_dtype(self.dtype, rows.dtype)
 
-    def native(self, dtype: np.dtype[Any]) -> NativeProduct:
+    def native(self, dtype: np.dtype[Any]) -> kernels.Product:
         """Return the factors as the native code takes them, in float32 or float64; made once, when first needed."""
         native = self._natives.get(dtype)
         if native is None:
-            make = kernels.Product32 if dtype == np.float32 else kernels.Product64
-            native = make([packed(S, dtype) for S in self._factors], instruction_set())
-            self._natives[dtype] = native
+            native = self._natives[dtype] = kernels.Product(self._factors, dtype)
         return native
 
     @cached_property
-    def _own_native(self) -> NativeProduct:
+    def _own_native(self) -> kernels.Product:
         return self.native(self.dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:

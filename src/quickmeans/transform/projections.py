@@ -38,9 +38,7 @@ class Projection(Protocol):
 
 def largest(M: Matrix, per_row: int, per_column: int) -> Mask:
     """Mark the entries of largest absolute value: `per_row` of every row and `per_column` of every column."""
-    kept = np.empty(M.shape, bool)
-    kernels.mark_largest(np.ascontiguousarray(M, np.float64), per_row, per_column, kept)
-    return kept
+    return kernels.mark_largest(M, per_row, per_column)
 
 
 def _per_row_and_column(k: int, scaled: bool, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -134,10 +132,7 @@ class AtMostPerRowAndColumn(_Counted):
         return f"at most {self.k} per row and column{', scaled' * self.scaled}"
 
     def project(self, M: Matrix) -> Matrix:
-        kept = np.empty(M.shape, bool)
-        kernels.match_largest(
-            np.ascontiguousarray(M, np.float64), *_per_row_and_column(self.k, self.scaled, M.shape), kept
-        )
+        kept = kernels.match_largest(M, *_per_row_and_column(self.k, self.scaled, M.shape))
         return np.where(kept, M, 0)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import kernels
-from quickmeans.threads import instruction_set
 
 Matrix = NDArray[np.float64]
 
@@ -32,7 +31,7 @@ class WorkingFactor:
         """Make it from a matrix, which is changed in place later."""
         values = np.ascontiguousarray(values, np.float64)
         most = int(_SPARSE_SHARE * values.size)
-        entries = kernels.Entries(values, most, instruction_set())
+        entries = kernels.Entries(values, most)
         return cls(values, entries if len(entries) <= most else None)
 
     def norm(self) -> float:
@@ -52,9 +51,7 @@ class WorkingFactor:
     def _product(self, X: Matrix, transposed: bool) -> Matrix:
         if self.entries is None:
             return (self.values.T if transposed else self.values) @ X
-        out = np.empty((self.values.shape[1 if transposed else 0], X.shape[1]))
-        self.entries.times(np.ascontiguousarray(X), out, transposed)
-        return out
+        return self.entries.times(X, transposed=transposed)
 
 
 class Quadratic:

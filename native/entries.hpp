@@ -1,12 +1,11 @@
-// The non-zeros of a matrix, row by row and column by column.
+// The non-zeros of a matrix, in row order and in column order.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "dispatch.hpp"
+#include "kernels/pacer.hpp"
 
 namespace quickmeans {
 
@@ -14,27 +13,25 @@ class Entries {
   public:
     std::int64_t n_rows, n_columns;
     std::vector<std::int64_t> row_start, column_start;
-    std::vector<std::int64_t> by_column;      // the places of the entries of the first column, then of the second, ...
-    std::vector<std::int32_t> row, column;    // of the entries, row by row
+    std::vector<std::int64_t> by_column;      // the entries in column order
+    std::vector<std::int32_t> row, column;    // of each entry, in row order
     std::vector<std::int32_t> row_by_column;  // row[by_column[e]]
     std::vector<double> values, value_by_column;
-    Refine refine;  // of the instruction set that it was made for
-    SparseTimes times;
+    const Routines* routines;
 
-    // Of a dense matrix. If it has more than `most`, no more than these are found, and one.
-    Entries(const double* S, std::int64_t n, std::int64_t m, std::size_t most, const std::string& isa)
-        : n_rows(n),
-          n_columns(m),
-          row_start{0},
-          refine(find_routines(isa).refine),
-          times(find_routines(isa).sparse_times) {
-        for (std::int64_t i = 0; i < n && size() <= most; ++i) {
-            find(S + i * m, std::int32_t(i));
+    // The non-zeros of a dense matrix. If there are more than `most`, the search ends after the row that exceeds it,
+    // and the entries are only good to be counted.
+    Entries(const double* S, std::int64_t n, std::int64_t m, std::size_t most, const Routines& of, const Poll& poll)
+        : n_rows(n), n_columns(m), row_start{0}, routines(&of) {
+        Pacer pacer{poll};
+        for (std::int64_t i = 0; i < n && size() <= most; ++i, pacer.did(m)) {
+            add_row(S + i * m, std::int32_t(i));
             row_start.push_back(std::int64_t(size()));
         }
-        if (size() <= most) arrange();
+        if (size() <= most) sort_by_column();
     }
     std::size_t size() const { return row.size(); }
+    bool is_complete() const { return column_start.size() == std::size_t(n_columns) + 1; }
 
     void set_values(std::vector<double> updated) {
         values = std::move(updated);
@@ -42,16 +39,15 @@ class Entries {
     }
 
   private:
-    // The non-zeros of one row; most stretches of eight have none.
-    void find(const double* s, std::int32_t i) {
-        constexpr std::int64_t kStretch = 8;
-        for (std::int64_t first = 0; first < n_columns; first += kStretch) {
-            const std::int64_t end = first + kStretch < n_columns ? first + kStretch : n_columns;
-            bool any = false;
-            if (end == first + kStretch)
-                for (int j = 0; j < kStretch; ++j) any |= s[first + j] != 0;
-            else
-                any = true;
+    // The non-zeros of row i. Entries are tested eight at a time, a line of the cache, because most such groups are
+    // zero.
+    void add_row(const double* s, std::int32_t i) {
+        constexpr std::int64_t kGroup = 8;
+        for (std::int64_t first = 0; first < n_columns; first += kGroup) {
+            const std::int64_t end = first + kGroup < n_columns ? first + kGroup : n_columns;
+            bool any = end < first + kGroup;
+            if (!any)
+                for (int j = 0; j < kGroup; ++j) any |= s[first + j] != 0;
             for (std::int64_t j = first; any && j < end; ++j)
                 if (s[j] != 0) {
                     row.push_back(i);
@@ -60,7 +56,7 @@ class Entries {
                 }
         }
     }
-    void arrange() {
+    void sort_by_column() {
         column_start.assign(std::size_t(n_columns) + 1, 0);
         by_column.resize(size());
         row_by_column.resize(size());
