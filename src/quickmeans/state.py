@@ -32,7 +32,7 @@ _SMALL_FILE = 20_000_000  # bytes
 _MOST_ENTRIES = 1 << 24
 _ENTRIES_PER_BYTE = 8  # of a larger file; enough for products that are 40 times smaller than the dense array
 _ENTRIES_PER_ROW = 12
-# The multiply-adds of the expansion, about half a second on two cores. Factors with a side above _WIDE are up to sixteen
+# The multiply-adds of the expansion, about half a second on two cores. Factors with a side above _WIDE are up to 16
 # times slower than others (measured), because a tile of their rows does not fit in the cache.
 _MOST_WORK = 1 << 32
 _WIDE, _WIDE_COST = 8192, 16
