@@ -4,7 +4,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, wraps
 from threading import RLock, local
 from typing import Any, ParamSpec, TypeVar
@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 from quickmeans.checks import check_whole
 
 _MOST = 1024  # more threads than any machine has processors; a larger number would only use up memory
+_POLL = 0.1  # seconds between looks for Ctrl-C: a signal that comes just before a wait does not end the wait
 P = ParamSpec("P")
 R = TypeVar("R")
 Part = TypeVar("Part")
@@ -154,7 +155,7 @@ def run_in_threads(make_worker: Callable[[], Callable[[Part], object]], parts: I
     """
     queue = deque(parts)
 
-    def run(_: int) -> None:
+    def run() -> None:
         try:
             work = make_worker()
             while True:
@@ -171,7 +172,10 @@ def run_in_threads(make_worker: Callable[[], Callable[[Part], object]], parts: I
         return
     with ThreadPoolExecutor(n) as pool:
         try:
-            for _ in pool.map(run, range(n)):
-                pass
+            futures = [pool.submit(run) for _ in range(n)]
+            while wait(futures, timeout=_POLL).not_done:
+                pass  # Ctrl-C is noticed here
         finally:
             queue.clear()
+    for future in futures:
+        future.result()

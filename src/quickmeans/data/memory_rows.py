@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.blocks import block_rows
+from quickmeans.kmeans.blocks import block_rows, slices
 from quickmeans.kmeans.chunk_pass import ChunkPass
 from quickmeans.kmeans.memory_pass import MemoryPass
 from quickmeans.kmeans.passes import Pass
@@ -53,7 +53,11 @@ class MemoryRows(Rows):
         return self._weights
 
     @abstractmethod
-    def take(self, index: Index) -> NDArray[Any]: ...
+    def take(self, index: Index | slice) -> NDArray[Any]: ...
+
+    @abstractmethod
+    def slices(self, size: int) -> list[slice]:
+        """All rows in slices of so many, or of fewer if `take` would make a large array of them."""
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
         return self.take(rng.choice(self.shape[0], min(n, self.shape[0]), replace=False))
@@ -97,8 +101,11 @@ class ArrayRows(MemoryRows):
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         yield slice(0, len(self.X)), self.X
 
-    def take(self, index: Index) -> NDArray[Any]:
+    def take(self, index: Index | slice) -> NDArray[Any]:
         return np.asarray(self.X[index])
+
+    def slices(self, size: int) -> list[slice]:
+        return slices(len(self.X), size)
 
     def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
         if len(self.X) * basis.shape[1] * basis.itemsize > most_bytes:
@@ -117,13 +124,14 @@ class SparseRows(MemoryRows):
         super().__init__(X, weights)
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
-        step = block_rows(self.shape[1])
-        for begin in range(0, self.shape[0], step):
-            place = slice(begin, min(begin + step, self.shape[0]))
+        for place in slices(self.shape[0], block_rows(self.shape[1])):
             yield place, self.X[place].toarray()
 
-    def take(self, index: Index) -> NDArray[Any]:
+    def take(self, index: Index | slice) -> NDArray[Any]:
         return np.asarray(self.X[index].toarray())
+
+    def slices(self, size: int) -> list[slice]:
+        return slices(self.shape[0], min(size, block_rows(self.shape[1])))
 
     def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
         if stateless:

@@ -14,6 +14,11 @@ def block_rows(n_columns: int) -> int:
     return int(np.clip(_BLOCK_ENTRIES // n_columns, 16, 4096))
 
 
+def slices(n: int, size: int) -> list[slice]:
+    """0 to n in slices of this size, the last one shorter."""
+    return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
+
+
 def first_not_finite(rows: NDArray[Any]) -> tuple[int, int] | None:
     """Row and column of the first NaN or infinity, or None."""
     step = block_rows(rows.shape[1])

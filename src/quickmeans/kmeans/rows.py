@@ -161,7 +161,7 @@ class Points:
 
 def local_points(rows: Rows, n_threads: int, *, spherical: bool) -> Points:
     """The points of rows that this process can read."""
-    mean, variances = _moments(rows, n_threads)
+    mean, variances = column_moments(rows, n_threads)
     weights = rows.weights
     total = float(rows.shape[0] if weights is None else weights.sum())
     dtype = working_dtype(rows.dtype, mean, variances)
@@ -173,7 +173,7 @@ def local_points(rows: Rows, n_threads: int, *, spherical: bool) -> Points:
     return Points(rows, geometry, total, variances, n_threads, sum_weights)
 
 
-def _moments(rows: Rows, n_threads: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def column_moments(rows: Rows, n_threads: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and variance of every column, in float64, from sums about the first row."""
     moments: Moments | None = None
     for part, block in rows.blocks():
