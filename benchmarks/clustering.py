@@ -23,6 +23,8 @@ from benchmarks.harness import alternate, console, keeping, load, machine, save,
 from quickmeans import QKMeans
 from quickmeans.comparison.objective import objective
 from quickmeans.experiments.peers import predictor
+from quickmeans.kmeans.assignment import Assignment
+from quickmeans.validation import check_rows
 
 ITERATIONS = 10
 PINNED = {"sampling_fraction": 1.0, "max_points_per_cluster": 10**6, "early_termination": False}
@@ -239,16 +241,14 @@ def latency():
     X = rows("mnist")
     model = QKMeans(512, max_iter=5, random_state=0).fit(X)
     row = X[:1].copy()
-    from quickmeans.kmeans.screen import Assignment
-
-    found = Assignment.empty(1, model._screen.dtype)
+    assignment = Assignment.empty(1, model.assigner_.geometry.dtype)
 
     def kernel():
-        found.norms_known = False
-        model._screen.assign(row, found, 1)
+        assignment.norms_known = False
+        model.assigner_.assign(row, assignment, 1)
 
     calls = {"predict": lambda: model.predict(row), "beyond validation": kernel,
-             "validation": lambda: model._check_rows(row, reset=False)}  # fmt: skip
+             "validation": lambda: check_rows(model, row, reset=False)}  # fmt: skip
     seconds = alternate(calls, rounds=2000, most=20)
     records = [{"K": 512, "D": 784, "microseconds": {key: 1e6 * value for key, value in seconds.items()}}]
     show("One row", records, ["K", "D", "microseconds"])

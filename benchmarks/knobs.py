@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.data import rows
 from benchmarks.harness import alternate, console, keeping, machine, save
 from quickmeans import QKMeans
-from quickmeans.files.models import encode_model
+from quickmeans.files.container import encode
 
 K = 512
 BASE = {"max_iter": 10, "tol": 0, "random_state": 0, "n_threads": 1}
@@ -57,7 +57,7 @@ def main():
                 "n_iter": model.n_iter_,
                 "objective_ratio": model.inertia_ / fitted["default"].inertia_,
                 "equal_labels": float(np.mean(exact == model.predict(X))),
-                "bytes": len(encode_model(model, labels=False)),
+                "bytes": len(encode(model.to_state())),
             }
         )
     table = Table("", "fit, s", "predict, ms", "iterations", "objective", "labels as exact", "file, kB")

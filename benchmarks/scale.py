@@ -156,8 +156,8 @@ def overlap(directory):
 
     from quickmeans.data import open_rows
     from quickmeans.data.stream import StreamRows
-    from quickmeans.kmeans.passes import ChunkPass
-    from quickmeans.kmeans.points import Points
+    from quickmeans.kmeans.chunk_pass import ChunkPass
+    from quickmeans.kmeans.rows import Points
 
     path = written(directory, 10**6, 256)
     X = np.load(path)
@@ -166,7 +166,7 @@ def overlap(directory):
     pq.write_table(table, parquet, compression="zstd", use_dictionary=False, row_group_size=20_000)
     del table
     model = QKMeans(1024, max_iter=2, random_state=0).fit(X[:100_000])
-    records = []
+    variances, records = X[:100_000].var(axis=0, dtype=np.float64), []
     for name, file, held in (("npy", path, X), ("parquet, zstd", parquet, X[:400_000])):
         source = open_rows(file)
         in_memory = open_rows(held)
@@ -176,8 +176,9 @@ def overlap(directory):
                 pass
 
         def one_pass(source):
-            points = Points.of_frame(StreamRows(source), None, 2, model._frame)
-            ChunkPass(points, 1024).assign(model._screen)
+            rows = StreamRows(source)
+            points = Points(rows, model.assigner_.geometry, rows.shape[0], variances, n_threads=2)
+            ChunkPass(points, 1024).assign(model.assigner_)
 
         cold = partial(drop_cache, file)
         reading = timed(read, cold)
@@ -225,8 +226,6 @@ def on_dask(directory):
     from dask_ml.cluster import KMeans
     from distributed import Client, LocalCluster, wait
 
-    from quickmeans.kmeans.screen import ProductRows
-
     K, D, N = 512, 384, 200_000
     X = np.concatenate(list(overlapping(N, D)))
     init = X[np.random.default_rng(0).permutation(N)[:K]]
@@ -256,8 +255,8 @@ def on_dask(directory):
         "times_faster": seconds["dask_ml"] / seconds["QKMeans"],
         "objective_over_dask_ml": objectives["QKMeans"] / objectives["dask_ml"],
         "bytes_dense_float32": dense,
-        "bytes_screen": len(pickle.dumps(models["QKMeans"]._screen)),
-        "bytes_product_rows": len(pickle.dumps(ProductRows(paper.product_, paper._frame))),
+        "bytes_screen": len(pickle.dumps(models["QKMeans"].assigner_)),
+        "bytes_product_rows": len(pickle.dumps(paper.assigner_)),
         "product": repr(paper.product_),
     }  # fmt: skip
     columns = ["K", "D", "N", "seconds_per_iteration", "times_faster", "objective_over_dask_ml"]

@@ -205,14 +205,14 @@ def _change_fact(rng, state, lists):
     keep = {"data", "parameters"} if state.kind == "Checkpoint" else set()
     facts, names = state.facts, sorted(state.facts.keys() - keep)
     name = names[rng.integers(len(names))]
-    if name == "parameters" and rng.random() < 0.8:
+    if name == "parameters" and isinstance(facts[name], dict) and rng.random() < 0.8:
         facts = facts[name] = dict(facts[name])
         name = [*facts, "other"][rng.integers(len(facts) + 1)]
     if rng.random() < 0.1:
         facts.pop(name, None)
         return f"without {name}"
     old = facts.get(name)
-    near = [old + 1, old - 1, -old, old * 2, float(old)] if type(old) in (int, float) else []
+    near = [old + 1, old - 1, -old, old * 2] if type(old) in (int, float) else []
     facts[name] = [*VALUES, *near][rng.integers(len(VALUES) + len(near))]
     return f"{name} = {str(facts[name])[:30]}"
 

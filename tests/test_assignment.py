@@ -25,7 +25,7 @@ class Problem:
     slack: np.ndarray
 
     def screen(self, margin=1.0, shortlist=0):
-        product = None if self.product is None else self.product._kernel(self.X.dtype)
+        product = None if self.product is None else self.product.native(self.X.dtype)
         return kernels.Screen(
             product, self.centers, self.mean, self.offset, self.center_offset, self.slack, margin, shortlist
         )
@@ -85,7 +85,7 @@ def settled(p, margin, shortlist, exact_scores, index, projected, known):
         product = SparseProduct([product.factors[0]])
     largest = max(np.abs(p.offset).max(), np.abs(p.center_offset).max())
     growth = (p.centers.shape[1] * (p.centers.astype(float) ** 2).sum(axis=1).max()) ** 0.5
-    bad, listed, done = product._kernel(dtype).settle(
+    bad, listed, done = product.native(dtype).settle(
         p.X, projected, index, p.offset.astype(dtype), p.mean.astype(dtype), p.centers, p.center_offset.astype(dtype),
         p.slack.astype(dtype), margin, shortlist, exact_scores, known is not None, norms, labels, best, second,
         largest, growth, 1,

@@ -77,10 +77,10 @@ def test_fit_predict_info(here):
     X = np.load("rows.npy")
     expected = QKMeans(6, random_state=0).fit(X)
     np.testing.assert_array_equal(np.load("labels.npy"), expected.labels_)
-    found = json.loads(done("info", "model.safetensors", "--json"))
-    assert found["objective"] == expected.inertia_
-    assert found["objective_history"] == expected.objective_history_.tolist()
-    assert found["file_bytes"] == os.path.getsize("model.safetensors")
+    facts = json.loads(done("info", "model.safetensors", "--json"))
+    assert facts["objective"] == expected.inertia_
+    assert facts["objective_history"] == expected.objective_history_.tolist()
+    assert facts["file_bytes"] == os.path.getsize("model.safetensors")
     assert files() == {"rows.npy", "model.safetensors", "labels.npy"}
 
 
@@ -141,9 +141,9 @@ def test_columns_and_keys(here):
 def test_predict_without_a_file_shows_sizes(here):
     done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "m.safetensors")
     assert "16.67 %" in done("predict", "m.safetensors", "rows.npy")
-    found = json.loads(done("predict", "m.safetensors", "rows.npy", "--exact", "--json"))
-    assert found["sizes"] == [50] * 6
-    assert found["rows"] == 300
+    facts = json.loads(done("predict", "m.safetensors", "rows.npy", "--exact", "--json"))
+    assert facts["sizes"] == [50] * 6
+    assert facts["rows"] == 300
 
 
 # ---- neighbours and kernels -----------------------------------------------------------------------------------------
@@ -157,14 +157,14 @@ def test_index(here):
     assert json.loads(done("info", "rows.index", "--json"))["lists"] > 1
     assert "and 5 more" in done("index", "query", "rows.index", "queries.npy", "-k", 3)
     before = files()
-    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "FOUND.NPZ")
-    assert files() == before | {"FOUND.NPZ"}
-    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "found.npz")
-    with np.load("found.npz") as found:
-        assert found["ids"].shape == found["distances"].shape == (15, 3)
-        np.testing.assert_array_equal(found["ids"][:, 0], np.arange(15))
+    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "NEIGHBOURS.NPZ")
+    assert files() == before | {"NEIGHBOURS.NPZ"}
+    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "neighbours.npz")
+    with np.load("neighbours.npz") as arrays:
+        assert arrays["ids"].shape == arrays["distances"].shape == (15, 3)
+        np.testing.assert_array_equal(arrays["ids"][:, 0], np.arange(15))
         shown = json.loads(done("index", "query", "rows.index", "queries.npy", "-k", 3, "--json"))
-        assert shown["ids"] == found["ids"].tolist()
+        assert shown["ids"] == arrays["ids"].tolist()
     refused(run("predict", "rows.index", "rows.npy"), "QKNeighbors", "QKMeans")
     refused(run("index", "query", "rows.index", "queries.npy", "-k", 301), "300", "301")
 

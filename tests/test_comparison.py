@@ -17,8 +17,8 @@ from quickmeans.comparison.runner import Result, compare, installed
 @pytest.fixture
 def two_methods(monkeypatch):
     """Compare two methods only, because starting processes takes time."""
-    few = {name: METHODS[name] for name in ("scikit-learn KMeans", "QKMeans")}
-    monkeypatch.setattr("quickmeans.comparison.runner.METHODS", few)
+    two = {name: METHODS[name] for name in ("scikit-learn KMeans", "QKMeans")}
+    monkeypatch.setattr("quickmeans.comparison.runner.METHODS", two)
     monkeypatch.setattr("quickmeans.comparison.runner._ONE_ROUND", 0)  # no second round
 
 
@@ -35,9 +35,9 @@ def test_compare(here, two_methods):
 def test_compare_in_json_and_a_method_that_fails(here, two_methods, monkeypatch):
     failing = {"scikit-learn KMeans": METHODS["scikit-learn KMeans"], "nonsense": METHODS["QKMeans"]}
     monkeypatch.setattr("quickmeans.comparison.runner.METHODS", failing)
-    found = json.loads(done("compare", "rows.npy", "-k", 6, "--json"))
-    assert (found["rows"], found["features"], found["clusters"], found["iterations"]) == (300, 12, 6, 10)
-    good, bad = found["methods"]
+    answer = json.loads(done("compare", "rows.npy", "-k", 6, "--json"))
+    assert (answer["rows"], answer["features"], answer["clusters"], answer["iterations"]) == (300, 12, 6, 10)
+    good, bad = answer["methods"]
     centers = quickmeans.QKMeans(6, init=np.load("rows.npy")[np.random.default_rng(0).permutation(300)[:6]])
     assert good["objective"] == pytest.approx(centers.fit(np.load("rows.npy")).inertia_, rel=1e-4)
     assert good["peak_bytes"] > good["fit_bytes"]

@@ -227,7 +227,7 @@ def test_bias_of_a_single_row_meets_its_own_sum(isa, rng):
 def test_forced_instruction_set_is_used(isa, chain):
     V = SparseProduct(chain(5, 6))
     V @ np.ones(6, np.float32)
-    assert V._kernels[np.dtype(np.float32)].isa == isa
+    assert V.native(np.dtype(np.float32)).isa == isa
 
 
 def test_unknown_instruction_set_is_refused(monkeypatch, chain):

@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
+import scipy.sparse as sp
 from saved import X, decoded, encoded, fitted, make_rows
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 import quickmeans
-from quickmeans import QKMeans, load, state
+from quickmeans import QKMeans, SparseProduct, load, state
 from quickmeans.files import container
 
 DATA = Path(__file__).parent / "data"
@@ -146,7 +147,8 @@ def test_without_a_shortlist_no_dense_centroids_are_stored():
 
 def test_centroids_that_would_be_far_larger_than_the_file_are_stored(monkeypatch):
     model = fitted(shortlist=0, compression=3)
-    monkeypatch.setattr(state, "_MOST_ENTRIES", 100)
+    monkeypatch.setattr(state, "_SMALL_FILE", model.to_state().n_bytes)
+    monkeypatch.setattr(state, "_MOST_ENTRIES", 0)
     data = container.encode(model.to_state())
     assert "centers" in safetensors.numpy.load(data)
     monkeypatch.undo()
@@ -296,3 +298,19 @@ def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(ValueError, match="n_clusters must be"):
         fitted().set_params(n_clusters=-1).save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_product_that_could_not_be_loaded_is_not_saved(tmp_path):
+    S, T = np.indices((4000, 100)), np.indices((200_000, 3))
+    left = sp.csr_array((np.ones(S[0].size), (S[0].ravel(), (S[0] + 1900 * S[1]).ravel())), shape=(4000, 200_000))
+    right = sp.csr_array((np.ones(T[0].size), (T[0].ravel(), T[1].ravel())), shape=(200_000, 24))
+    wide = SparseProduct([left, right])
+    stored = state.State("QKMeans", {}, {})
+    stored.add_product(wide)
+    with pytest.raises(ValueError, match=r"SparseProduct\(4000 x 24, .*\) cannot be stored: .* at most 64 factors"):
+        container.write(tmp_path / "model", stored)
+    stored = state.State("QKMeans", {}, {})
+    stored.add_product(SparseProduct([np.eye(3)] * 65))
+    with pytest.raises(ValueError, match="cannot be stored"):
+        container.write(tmp_path / "model", stored)
+    assert not os.listdir(tmp_path)

@@ -202,9 +202,13 @@ def broken(kind, part, value):
 @pytest.mark.parametrize(
     ("factors", "error", "message"),
     [
-        ([broken(sp.csr_array, "indices", 8)], ValueError, "Factor 1 is not a valid sparse matrix: "),
-        ([np.eye(6), broken(sp.csc_array, "indices", 10**6)], ValueError, "Factor 2 is not a valid sparse matrix: "),
-        ([broken(sp.csr_array, "indptr", -5)], ValueError, "Factor 1 is not a valid sparse matrix: "),
+        ([broken(sp.csr_array, "indices", 8)], ValueError, "Factor 1 is not a valid sparse matrix: its indices"),
+        (
+            [np.eye(6), broken(sp.csc_array, "indices", 10**6)],
+            ValueError,
+            "Factor 2 is not a valid sparse matrix: its indices",
+        ),
+        ([broken(sp.csr_array, "indptr", -5)], ValueError, "Factor 1 is not a valid sparse matrix: its indices"),
         ([], ValueError, "at least one factor"),
         (np.eye(3), TypeError, r"write SparseProduct\(\[S\]\)"),
         (sp.eye_array(3), TypeError, r"write SparseProduct\(\[S\]\)"),

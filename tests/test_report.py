@@ -334,12 +334,12 @@ LOOK = """<!doctype html><body>
 <script>
 onload = () => {{
   const page = document.querySelector("iframe").contentDocument;
-  const seen = [...page.querySelectorAll("section")].map(s => [s.id, s.getBoundingClientRect().height]);
+  const sections = [...page.querySelectorAll("section")].map(s => [s.id, s.getBoundingClientRect().height]);
   const broken = [...page.images].filter(i => !i.complete || !i.naturalWidth).length;
   const empty = [...page.querySelectorAll("svg")].filter(s => s.getBBox().width < 100).length;
   const style = page.defaultView.getComputedStyle(page.body);
   document.querySelector("pre").textContent = JSON.stringify({{
-    seen, broken, empty, needed: page.documentElement.scrollWidth, given: page.documentElement.clientWidth,
+    sections, broken, empty, needed: page.documentElement.scrollWidth, given: page.documentElement.clientWidth,
     images: page.images.length, paper: style.backgroundColor, ink: style.color,
   }});
 }};
@@ -347,7 +347,7 @@ onload = () => {{
 
 
 class Chromium:
-    """A browser without a window."""
+    """A headless browser."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -358,14 +358,14 @@ class Chromium:
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
     def look(self, page, width, *options):
-        """What there is to see at this width."""
+        """Return what the browser shows at this width."""
         frame = page.with_name("frame.html")
         frame.write_text(LOOK.format(page=page.name, width=width))
         shown = self.run(frame, "--dump-dom", *options).stdout
         return json.loads(re.search(r"<pre>(.*)</pre>", shown).group(1))
 
     def complaints(self, page):
-        """What the console has to say."""
+        """Return the messages of the console."""
         return re.findall(r"CONSOLE.*", self.run(page, "--dump-dom").stderr)
 
 
@@ -390,20 +390,20 @@ def pages(exact, digits, tmp_path_factory):
 @pytest.mark.parametrize("name", ["images", "heat"])
 @pytest.mark.parametrize("width", [375, 1200])
 def test_the_page_fits_the_window(chromium, pages, name, width):
-    found = chromium.look(pages / f"{name}.html", width)
-    assert found["given"] >= width - 20
-    assert found["needed"] <= found["given"]
-    assert [section for section, _ in found["seen"]] == FIGURES
-    assert min(height for _, height in found["seen"]) > 60
-    assert found["broken"] == found["empty"] == 0
-    assert found["images"] >= 4 if name == "heat" else 40
+    seen = chromium.look(pages / f"{name}.html", width)
+    assert seen["given"] >= width - 20
+    assert seen["needed"] <= seen["given"]
+    assert [section for section, _ in seen["sections"]] == FIGURES
+    assert min(height for _, height in seen["sections"]) > 60
+    assert seen["broken"] == seen["empty"] == 0
+    assert seen["images"] >= 4 if name == "heat" else 40
 
 
-def test_the_browser_has_nothing_to_complain_about(chromium, pages):
+def test_the_browser_shows_no_messages(chromium, pages):
     text = (pages / "images.html").read_text("utf-8")
     bad = pages / "bad.html"
     bad.write_text(text.replace("<main>", '<main><img src="http://127.0.0.1:9/x.png">'), "utf-8")
-    assert chromium.complaints(bad)  # so that silence means something
+    assert chromium.complaints(bad)  # the test would see a message
     assert chromium.complaints(pages / "images.html") == []
     assert chromium.complaints(pages / "heat.html") == []
 

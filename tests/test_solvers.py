@@ -244,6 +244,7 @@ def test_bad_arguments_of_one_solver():
         ({"sparsity_level": 0}, "sparsity_level must be a whole number not below 1, got 0"),
         ({"lambda_update": "never"}, "lambda_update must be 'factor' or 'sweep'"),
         ({"init": SparseProduct([np.eye(3)])}, r"init must be a SparseProduct of shape \(8, 8\), got shape \(3, 3\)"),
+        ({"init": [np.eye(8)]}, r"init must be a SparseProduct of shape \(8, 8\), got \[array"),
         ({"n_factors": 2, "projections": [TopPerRow(1)]}, "one projection per factor: 2 factors, got 1"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -305,7 +305,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         return rows.map(self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact), np.int32)
 
     def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:
-        """The labels of the rows of X block by block; parameters as in :meth:`predict`. X may be larger than memory."""
+        """The labels of X block by block, so that X may be larger than memory; `exact` as in :meth:`predict`."""
         rows = self._check_new_rows(X)
         return each_block(rows, self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact))
 

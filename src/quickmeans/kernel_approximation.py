@@ -97,6 +97,8 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Its rows plus `mean_` are the landmarks.
     mean_ : ndarray of shape (n_features,)
         The mean of X, or zero for dense landmarks and kernels other than "rbf".
+    kernel_ : str or pair of callables
+        The kernel of the fitted model.
     gamma_ : float
         `gamma` as a number.
     n_features_in_ : int
@@ -152,7 +154,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             n_threads = resolve_threads(self.n_threads)
             mean, spread = mean_and_spread(rows, n_threads)
             self.gamma_ = resolve_gamma(self.gamma, mean, spread)
-            self._fitted_kernel = (self.kernel, self.degree, self.coef0)
+            self.kernel_, self._powers = self.kernel, (self.degree, self.coef0)
             landmarks, self.component_indices_ = self._chosen(rows, mean)
             self._set_landmarks(landmarks)
             dtype = landmarks.product.dtype
@@ -161,7 +163,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def _set_landmarks(self, landmarks: Landmarks) -> None:
-        kernel, degree, coef0 = self._fitted_kernel
+        kernel, (degree, coef0) = self.kernel_, self._powers
         self.product_, self.mean_ = landmarks.product, landmarks.mean
         self.components_ = landmarks.rows().astype(landmarks.product.dtype)
         self._values = make_kernel(kernel, self.gamma_, degree, coef0, landmarks)
@@ -263,7 +265,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """What a file holds of the fitted model."""
         check_is_fitted(self)
         self._check_parameters()
-        kernel, degree, coef0 = self._fitted_kernel
+        kernel, (degree, coef0) = self.kernel_, self._powers
         if not isinstance(kernel, str):
             raise ValueError("A kernel that is a pair of functions cannot be stored; use one that has a name.")
         facts = {
@@ -289,11 +291,8 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         known = cls().get_params().keys() - _NOT_STORED
         model = cls(**state.parameters(known, strings=("landmarks", "kernel")))
         model._check_parameters()
-        model._fitted_kernel = (
-            state.choice("fitted_kernel", NAMES),
-            state.number("fitted_degree", float, 1.0),
-            state.number("fitted_coef0", float),
-        )
+        model.kernel_ = state.choice("fitted_kernel", NAMES)
+        model._powers = state.number("fitted_degree", float, 1.0), state.number("fitted_coef0", float)
         model.gamma_ = state.number("gamma", float, np.finfo(np.float64).tiny)
         dtype, mean = state.dtype("working_dtype"), state.tensor("mean", 1, ("float64",))
         product = state.product(len(mean), dtype)

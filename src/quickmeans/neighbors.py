@@ -71,6 +71,8 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
     ----------
     quantizer_ : QKMeans
         The fitted coarse step; its clusters are the lists.
+    metric_ : str
+        The metric of the fitted index.
     nprobe_ : int
         The number of lists that are searched by default.
     n_samples_fit_ : int
@@ -129,7 +131,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         """
         self._check_parameters()
         with unchanged_on_error(self):
-            self._fitted_metric = self.metric
+            self.metric_ = self.metric
             rows = self._check_rows(X, reset=True)
             check_payload(self.payload, rows.shape[1])
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -171,7 +173,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             lists to search for all metrics.
         """
         check_is_fitted(self)
-        return exported(self._lists, self.nprobe_, normalize=self._fitted_metric == "cosine")
+        return exported(self._lists, self.nprobe_, normalize=self.metric_ == "cosine")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the index to `path` and a file beside it, for :func:`quickmeans.load`.
@@ -186,7 +188,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         self._check_parameters()
         facts = {
             "parameters": storable_parameters(self.get_params(deep=False), _NOT_STORED),
-            "metric": self._fitted_metric,
+            "metric": self.metric_,
             "nprobe": self.nprobe_,
             "n_features_in": self.n_features_in_,
             "n_ids": self._n_ids,
@@ -209,7 +211,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         K, D = index.quantizer_.cluster_centers_.shape
         if (lists.nlist, lists.d) != (K, D) or state.number("n_features_in", int) != D:
             raise ValueError("its lists must be those of its quantizer.")
-        index._fitted_metric = state.choice("metric", METRICS)
+        index.metric_ = state.choice("metric", METRICS)
         index.nprobe_, index.n_features_in_ = state.number("nprobe", int, 1, K), D
         index._removed, index._lists = np.zeros(state.number("n_ids", int, 0), np.bool_), lists
         index._removed[state.tensor("removed", 1, UNSIGNED)] = True
@@ -221,7 +223,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
 
     @property
     def _metric(self) -> Metric:
-        return METRICS[self._fitted_metric]
+        return METRICS[self.metric_]
 
     @property
     def _index(self) -> InvertedIndex:

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.transform import SparseProduct
+from quickmeans.transform.factors import MOST_FACTORS
 
 Number = TypeVar("Number", int, float)
 Facts = dict[str, Any]  # what JSON can write
@@ -24,7 +25,6 @@ Tensors = dict[str, NDArray[Any]]
 
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATING = ("float32", "float64")
-MOST_FACTORS = 64  # of a product in a file; solvers make about log2 of the larger side
 
 # A file of at most 20 MB must load in 2 s and 500 MB. A product is expanded to a dense array when it is loaded, which
 # takes about 20 bytes per entry with all copies; a row of a factor takes as much as 12 entries (both measured).
@@ -32,10 +32,10 @@ _SMALL_FILE = 20_000_000  # bytes
 _MOST_ENTRIES = 1 << 24
 _ENTRIES_PER_BYTE = 8  # of a larger file; enough for products that are 40 times smaller than the dense array
 _ENTRIES_PER_ROW = 12
-# The multiply-adds of the expansion, about half a second on two cores. Factors with a side above _WIDE are up to eight
+# The multiply-adds of the expansion, about half a second on two cores. Factors with a side above _WIDE are up to 16
 # times slower than others (measured), because a tile of their rows does not fit in the cache.
 _MOST_WORK = 1 << 32
-_WIDE, _WIDE_COST = 8192, 8
+_WIDE, _WIDE_COST = 8192, 16
 
 
 class InvalidModelError(ValueError):
@@ -58,6 +58,7 @@ class State:
     facts: Facts
     tensors: Tensors
     _asked: set[str] = field(default_factory=set, repr=False, compare=False)
+    _products: list[SparseProduct] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def n_bytes(self) -> int:
@@ -183,14 +184,23 @@ class State:
     def add_product(self, product: SparseProduct | None, prefix: str = "factors", count: str = "n_factors") -> None:
         """Store a product, so that `product` finds it."""
         self.facts[count] = 0 if product is None else len(product.factors)
-        if self.facts[count] > MOST_FACTORS:
-            raise ValueError(f"A file has room for {MOST_FACTORS} factors of a product, got {self.facts[count]}.")
-        self.tensors |= product_tensors(product, prefix)
+        if product is not None:
+            self._products.append(product)
+            self.tensors |= product_tensors(product, prefix)
 
     def affords(self, product: SparseProduct) -> bool:
         """Whether a file with these arrays may have this product, which is expanded when it is loaded."""
         sizes = [_Size(S.shape[0], S.shape[1], S.nnz if sp.issparse(S) else S.size) for S in product.factors]
-        return _are_affordable(sizes, self.n_bytes)
+        return len(sizes) <= MOST_FACTORS and _are_affordable(sizes, self.n_bytes)
+
+    def check_loadable(self) -> None:
+        """Refuse products that `product` would refuse."""
+        for product in self._products:
+            if not self.affords(product):
+                raise ValueError(
+                    f"{product!r} cannot be stored: a product in a file has at most {MOST_FACTORS} factors, and making "
+                    "it dense must not take much more memory or time than the size of the file suggests."
+                )
 
     def finish(self) -> None:
         """Refuse arrays that nobody has asked for."""

@@ -3,9 +3,7 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-
-from quickmeans.transform.projections import Matrix
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["check_adjoint", "check_descent", "check_projection"]
 
@@ -67,7 +65,7 @@ def check_descent(history: ArrayLike, *, rtol: float = 1e-9) -> None:
 
 
 def check_projection(
-    projection: Any, M: Matrix, *, exact: bool = True, n_trials: int = 200, random_state: int = 0
+    projection: Any, M: NDArray[np.float64], *, exact: bool = True, n_trials: int = 200, random_state: int = 0
 ) -> None:
     """Check a projection: repeating ``projection.project`` changes nothing, and no point of the set is nearer.
 

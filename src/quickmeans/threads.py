@@ -14,9 +14,7 @@ from threadpoolctl import ThreadpoolController
 from quickmeans.checks import check_whole
 
 _MOST = 1024  # more threads than any machine has processors; a larger number would only use up memory
-# Seconds between looks for Ctrl-C. A signal does not end a wait where polars is imported: it installs a handler after
-# which system calls go on.
-_POLL = 0.1
+_POLL = 0.1  # seconds between looks for Ctrl-C: a signal that comes just before a wait does not end the wait
 P = ParamSpec("P")
 R = TypeVar("R")
 Part = TypeVar("Part")
@@ -176,8 +174,8 @@ def run_in_threads(make_worker: Callable[[], Callable[[Part], object]], parts: I
         try:
             futures = [pool.submit(run) for _ in range(n)]
             while wait(futures, timeout=_POLL).not_done:
-                pass
-            for future in futures:
-                future.result()
+                pass  # Ctrl-C is noticed here
         finally:
             queue.clear()
+    for future in futures:
+        future.result()

@@ -52,7 +52,7 @@ def _clustering(model: QKMeans) -> Facts:
     return {
         "clusters": K,
         "features": D,
-        "centroids": PRODUCT_ROWS if not model.assigner_.centers_are_means else MEANS,
+        "centroids": MEANS if model.assigner_.centers_are_means else PRODUCT_ROWS,
         "dtype": model.cluster_centers_.dtype.name,
         "spherical": model.assigner_.geometry.spherical,
         "product": _product(model.product_),
@@ -152,7 +152,7 @@ def _objective_lines(facts: Facts) -> Lines:
     history = facts["objective_history"]
     result = [("objective", f"{facts['objective']:.6g} after {facts['iterations']} iterations")]
     if len(history) > 1:
-        result.append(("history", f"{sparkline(history)} from {history[0]:.6g} to {history[-1]:.6g}"))
+        result.append(("history", f"{sparkline(history)} from {history[0]:.6g} on"))
     return result
 
 

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +19,8 @@ if TYPE_CHECKING:
 
 PAPER: dict[str, Any] = {"solver": "palm4msa", "sparsity_level": 5, "shortlist": 0}
 _STARTS = ("k-means++", "random")
-_model_option, _run_option = partial(option, section="Model"), partial(option, section="Run")
-
-
-def _solvers() -> Iterable[str]:
-    from quickmeans.transform.solvers import SOLVERS
-
-    return SOLVERS
+_SOLVER = Name("quickmeans.transform.solvers", "SOLVERS")
+_model, _run = partial(option, section="Model"), partial(option, section="Run")
 
 
 @click.command(
@@ -39,37 +33,24 @@ def _solvers() -> Iterable[str]:
     ],
 )
 @data_argument
-@_model_option("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="Number of clusters.")
-@_model_option(
-    "--shortlist",
-    type=Whole(0, "auto"),
-    help="Candidates per row whose exact distances are computed; 0: the centroids are the rows of the product."
-    "  [default: auto]",
+@_model("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="Number of clusters.")
+@_model(
+    "--shortlist", type=Whole(0, "auto"), help="Exact distances per row; 0: the product is the model.  [default: auto]"
 )
-@_model_option("--compression", type=NUMBER_OR_AUTO, help="K D over the non-zeros of the product.  [default: auto]")
-@_model_option("--solver", type=Name(_solvers), help="Algorithm that learns the product.  [default: als]")
-@_model_option(
-    "--sparsity-level", type=COUNT, help="Non-zeros per row and column of a factor (not for als).  [default: 5]"
-)
-@_model_option(
-    "--n-factors", type=COUNT_OR_AUTO, help="Number of factors of the product (not for als).  [default: auto]"
-)
-@_model_option("--paper", is_flag=True, help="Same as --solver palm4msa --sparsity-level 5 --shortlist 0.")
-@_model_option("--spherical", is_flag=True, help="Spherical k-means: compare rows by cosine similarity.")
-@_run_option(
-    "--init", metavar="START", help="k-means++, random, or a file with one row per cluster.  [default: k-means++]"
-)
-@_run_option("--n-init", type=COUNT_OR_AUTO, help="Runs from different starts; the best is kept.  [default: auto]")
-@_run_option("--max-iter", type=COUNT, help="Largest number of iterations.  [default: 100]")
-@_run_option("--tol", type=NUMBER, help="Stop when the centroids move less than this.  [default: 0.0001]")
-@_run_option("--batch-size", type=COUNT, help="Mini-batch k-means with so many rows per batch.")
-@_run_option("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
-@_run_option(
-    "--threads", "n_threads", type=COUNT, help="Number of threads; the result does not depend on it.  [default: all]"
-)
-@_run_option(
-    "--checkpoint", metavar="FILE", help="Saved after every iteration; if the file exists, the fit continues from it."
-)
+@_model("--compression", type=NUMBER_OR_AUTO, help="Size of dense centroids over size of the product.  [default: auto]")
+@_model("--solver", type=_SOLVER, help="Algorithm that learns the product.  [default: als]")
+@_model("--sparsity-level", type=COUNT, help="Non-zeros per row and column of a factor (not als).  [default: 5]")
+@_model("--n-factors", type=COUNT_OR_AUTO, help="Number of factors of the product (not als).  [default: auto]")
+@_model("--paper", is_flag=True, help="Same as --solver palm4msa --sparsity-level 5 --shortlist 0.")
+@_model("--spherical", is_flag=True, help="Spherical k-means: compare rows by cosine similarity.")
+@_run("--init", metavar="START", help="k-means++, random, or a file with K rows.  [default: k-means++]")
+@_run("--n-init", type=COUNT_OR_AUTO, help="Runs from different starts; the best is kept.  [default: auto]")
+@_run("--max-iter", type=COUNT, help="Largest number of iterations.  [default: 100]")
+@_run("--tol", type=NUMBER, help="Stop when the centroids move less than this.  [default: 0.0001]")
+@_run("--batch-size", type=COUNT, help="Mini-batch k-means with so many rows per batch.")
+@_run("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
+@_run("--threads", "n_threads", type=COUNT, help="Threads; the result does not depend on it.  [default: all]")
+@_run("--checkpoint", metavar="FILE", help="Saved after every iteration; the fit continues from it if it exists.")
 @output_option("The model", required=True)
 @option("--with-labels", section="Output", is_flag=True, help="Store the label of every row in the model.")
 @json_option
@@ -78,7 +59,7 @@ def fit(rows: "RowSource", output: Path, as_json: bool, paper: bool, with_labels
 
     The ending of DATA selects its format: .npy, .npz, .parquet (or a directory of Parquet files), .arrow, .feather,
     .csv, .hdf5, .fvecs, .bvecs, .ivecs, or IDX (also .gz). Files of up to 1 GiB are read into memory; larger ones are
-    read again in every pass.
+    read again in every pass. With --shortlist 0 the centroids are the rows of the product, as in the paper.
     """
     from quickmeans import QKMeans
     from quickmeans.cli.describe import print_model

@@ -1,7 +1,6 @@
 """``quickmeans index``: nearest neighbours with inverted lists."""
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,6 @@ if TYPE_CHECKING:
 _SHOWN = 10  # queries in the table
 
 
-def _metrics() -> Iterable[str]:
-    from quickmeans.search.metrics import METRICS
-
-    return METRICS
-
-
 @click.group(cls=Commands)
 def index() -> None:
     """Build an index of the rows of a file and search it for nearest neighbours. Needs faiss."""
@@ -40,17 +33,13 @@ def index() -> None:
     ],
 )
 @data_argument
-@option("--metric", type=Name(_metrics), help="What nearest means.  [default: euclidean]")
+@option("--metric", type=Name("quickmeans.search.metrics", "METRICS"), help="What nearest means.  [default: euclidean]")
 @option("-k", "--neighbours", "n_neighbors", type=COUNT, default=10, help="Neighbours per query.  [default: 10]")
 @option("--recall", type=NUMBER, help="Share of the true neighbours that queries must find.  [default: 0.95]")
 @option("--n-lists", type=COUNT_OR_AUTO, help="Number of inverted lists.  [default: auto]")
+@option("--nprobe", type=COUNT_OR_AUTO, help="Lists searched per query; auto: as --recall needs.  [default: auto]")
 @option(
-    "--nprobe", type=COUNT_OR_AUTO, help="Lists searched per query; auto: as many as --recall needs.  [default: auto]"
-)
-@option(
-    "--payload",
-    metavar="CODE",
-    help="How rows are stored: flat (float32), sq8 (a byte per number), pqM (M bytes per row).  [default: flat]",
+    "--payload", metavar="CODE", help="Stored numbers: flat (float32), sq8 (bytes), pqM (M bytes).  [default: flat]"
 )
 @option("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
 @option("--threads", "n_threads", type=COUNT, help="Number of threads.  [default: all]")

@@ -1,7 +1,6 @@
 """``quickmeans nystroem``: features whose inner products approximate a kernel."""
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +14,8 @@ from quickmeans.cli.values import COUNT, NUMBER, NUMBER_OR_AUTO, SEED, Name, Num
 if TYPE_CHECKING:
     from quickmeans.data import RowSource
 
-
-def _kernels() -> Iterable[str]:
-    from quickmeans.nystroem.kernels import NAMES
-
-    return NAMES
-
-
-def _landmarks() -> Iterable[str]:
-    from quickmeans.nystroem.choice import CHOICES
-
-    return CHOICES
+_LANDMARKS = Name("quickmeans.nystroem.choice", "CHOICES")
+_GAMMA = Number("scale", "mean-distance")
 
 
 @click.group(cls=Commands)
@@ -42,16 +32,14 @@ def nystroem() -> None:
 )
 @data_argument
 @option("-k", "--landmarks", "n_components", type=COUNT, required=True, help="Number of landmarks and features.")
-@option("--kernel", type=Name(_kernels), help="The kernel.  [default: rbf]")
-@option(
-    "--gamma",
-    type=Number("scale", "mean-distance"),
-    help="Coefficient of the kernel.  [default: one over the number of columns]",
-)
+@option("--kernel", type=Name("quickmeans.nystroem.kernels", "NAMES"), help="The kernel.  [default: rbf]")
+@option("--gamma", type=_GAMMA, help="Coefficient of the kernel.  [default: one over the number of columns]")
 @option("--degree", type=COUNT, help="Degree of the polynomial kernel.  [default: 3]")
 @option("--coef0", type=NUMBER, help="Constant of the polynomial and sigmoid kernels.  [default: 1]")
-@option("--choose", "landmarks", type=Name(_landmarks), help="How landmarks are chosen.  [default: qkmeans]")
-@option("--compression", type=NUMBER_OR_AUTO, help="K D over the non-zeros of the landmarks.  [default: auto]")
+@option("--choose", "landmarks", type=_LANDMARKS, help="How landmarks are chosen.  [default: qkmeans]")
+@option(
+    "--compression", type=NUMBER_OR_AUTO, help="Size of dense landmarks over size of their product.  [default: auto]"
+)
 @option("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
 @option("--threads", "n_threads", type=COUNT, help="Number of threads.  [default: all]")
 @output_option("The model", required=True)

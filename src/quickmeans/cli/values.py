@@ -1,7 +1,8 @@
 """Types of option values: numbers, whole numbers, names of a list."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic since click 
     name = "X"
 
     def __init__(self, *words: str) -> None:
-        self.words = words
+        self.words, self.alternatives = words, "".join(f" or {word!r}" for word in words)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """Return what the help shows in the place of a value."""
@@ -29,17 +30,12 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic since click 
         except ValueError as error:
             raise click.UsageError(str(error), ctx) from None
 
-    def parse(self, name: str, value: Any) -> Any:
+    def parse(self, option: str, value: Any) -> Any:
         """Return the number that the value of an option stands for."""
         try:
             return float(value)
         except ValueError:
-            raise ValueError(f"{name} must be a number{self.alternatives}, got {value!r}.") from None
-
-    @property
-    def alternatives(self) -> str:
-        """What an error message says of the words."""
-        return "".join(f" or {word!r}" for word in self.words)
+            raise ValueError(f"{option} must be a number{self.alternatives}, got {value!r}.") from None
 
 
 class Whole(Number):
@@ -51,38 +47,42 @@ class Whole(Number):
         super().__init__(*words)
         self.least = least
 
-    def parse(self, name: str, value: Any) -> Any:
+    def parse(self, option: str, value: Any) -> Any:
         """Return the number that the value of an option stands for."""
         from quickmeans.checks import check_whole
 
         with suppress(ValueError):  # check_whole says what is wrong with a text
             value = int(value)
-        check_whole(name, value, self.least, self.alternatives)
-        return value
+        return check_whole(option, value, self.least, self.alternatives)
 
 
 class Name(Number):
-    """One of the names that a function returns. It is called late, because it may import numerical libraries."""
+    """One of the names in a table of a module, which is imported when they are needed."""
 
-    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, module: str, table: str) -> None:
         super().__init__()
-        self.names = names
+        self.module, self.table = module, table
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names."""
+        names: Iterable[str] = getattr(import_module(self.module), self.table)
+        return names
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Return what the help shows in the place of a value."""
-        return f"[{'|'.join(self.names())}]"
+        """Return the names, which the help shows in the place of a value."""
+        return f"[{'|'.join(self.names)}]"
 
-    def parse(self, name: str, value: Any) -> Any:
+    def parse(self, option: str, value: Any) -> Any:
         """Return the name."""
-        if value not in self.names():
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, self.names()))}, got {value!r}.")
-        return value
+        if value in self.names:
+            return value
+        raise ValueError(f"{option} must be one of {', '.join(map(repr, self.names))}, got {value!r}.")
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin like this."""
-        return [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in self.names if name.startswith(incomplete)]
 
 
-COUNT, COUNT_OR_AUTO = Whole(1), Whole(1, "auto")
-SEED = Whole(0)
+COUNT, COUNT_OR_AUTO, SEED = Whole(1), Whole(1, "auto"), Whole(0)
 NUMBER, NUMBER_OR_AUTO = Number(), Number("auto")

@@ -71,10 +71,5 @@ ABOUT = """\
 Float32; the methods take turns, and the best of several rounds counts. The paper applies its factors by a chain of
 SciPy's CSR products ("SciPy" here); ours are applied by one fused kernel."""
 EXPERIMENT = Experiment(
-    title="Figure 1: time of dense and fast D x D operators on 100 vectors",
-    about=ABOUT,
-    cases=cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
+    "Figure 1: time of dense and fast D x D operators on 100 vectors", ABOUT, cases, measure, compare, draw
 )

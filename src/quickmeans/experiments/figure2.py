@@ -128,11 +128,5 @@ DIFFERS = """\
 palm4MSA ends above the curves that we read off, more so for sparser factors: in the paper the largest factor has more
 non-zeros. `als` with as many parameters as our palm4MSA ends below the curves."""
 EXPERIMENT = Experiment(
-    title="Figure 2: objective over the iterations and centroids, K = 30",
-    about=ABOUT,
-    differs=DIFFERS,
-    cases=cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
+    "Figure 2: objective over the iterations and centroids, K = 30", ABOUT, cases, measure, compare, draw, DIFFERS
 )

@@ -70,7 +70,7 @@ def compare(results: Results) -> list[Line]:
 
 def draw(run: Run, results: Results) -> Any:
     """Draw bars with the numbers of parameters above them."""
-    figure, axes = panels(1, 1, title=EXPERIMENT.title)
+    figure, axes = panels(1, 1, title=TITLE)
     figure.set_size_inches(9, 5)
     spread_bars(axes[0][0], results, "milliseconds", METHODS, results.values("K"), numbers="numbers")
     return figure
@@ -80,11 +80,5 @@ ABOUT = """\
 All rows in one batch, float32. The paper compares NumPy with a chain of SciPy's CSR products; we add the fused kernel
 and scikit-learn's `predict`. The centres of Blobs are drawn at random and cannot be compressed, so the default model
 keeps dense centroids."""
-EXPERIMENT = Experiment(
-    title="Figure 3: time of assignment on Blobs, with the numbers of parameters",
-    about=ABOUT,
-    cases=Run.blob_cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
-)
+TITLE = "Figure 3: time of assignment on Blobs, with the numbers of parameters"
+EXPERIMENT = Experiment(TITLE, ABOUT, Run.blob_cases, measure, compare, draw)

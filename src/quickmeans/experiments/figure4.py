@@ -85,11 +85,5 @@ for QK-means; faiss searches the rows of the cluster for both. QKNeighbors searc
 DIFFERS = """\
 Brute force is scikit-learn's, one matrix product for all queries; it is less far behind than in the paper."""
 EXPERIMENT = Experiment(
-    title="Figure 4: time of the nearest-neighbour search on Blobs",
-    about=ABOUT,
-    differs=DIFFERS,
-    cases=cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
+    "Figure 4: time of the nearest-neighbour search on Blobs", ABOUT, cases, measure, compare, draw, DIFFERS
 )

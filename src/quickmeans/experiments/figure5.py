@@ -74,11 +74,4 @@ ABOUT = """\
 The error is that of the kernel matrix of 1000 test rows; the kernel is Gaussian with gamma one over the mean squared
 distance of two rows. The time is that of one row of features (kernel values with all landmarks, times W^(-1/2)), with
 all test rows in one batch. Uniform landmarks take as long as K-means landmarks."""
-EXPERIMENT = Experiment(
-    title="Figure 5: error and time of the Nyström approximation",
-    about=ABOUT,
-    cases=cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
-)
+EXPERIMENT = Experiment("Figure 5: error and time of the Nyström approximation", ABOUT, cases, measure, compare, draw)

@@ -34,10 +34,5 @@ def compare(results: Results) -> list[Line]:
     return lines
 
 
-EXPERIMENT = Experiment(
-    title="Table 2: the data sets",
-    about="Blobs are drawn by scikit-learn's `make_blobs` with deviation 12, seed 0 and otherwise default parameters.",
-    cases=cases,
-    measure=measure,
-    compare=compare,
-)
+ABOUT = "Blobs are drawn by scikit-learn's `make_blobs` with deviation 12, seed 0 and otherwise default parameters."
+EXPERIMENT = Experiment("Table 2: the data sets", ABOUT, cases, measure, compare)

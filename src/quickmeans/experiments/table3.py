@@ -31,11 +31,5 @@ def cases(run: Run) -> list[Row]:
 
 
 EXPERIMENT = Experiment(
-    title="Table 3: accuracy on Blobs",
-    about=ABOUT,
-    differs=DIFFERS,
-    cases=cases,
-    measure=measure,
-    compare=partial(compare, paper=PAPER),
-    draw=draw,
+    "Table 3: accuracy on Blobs", ABOUT, cases, measure, partial(compare, paper=PAPER), draw, DIFFERS
 )

@@ -31,10 +31,5 @@ def cases(run: Run) -> list[Row]:
 
 
 EXPERIMENT = Experiment(
-    title="Table 4: accuracy on MNIST and Fashion-MNIST",
-    about=ABOUT,
-    cases=cases,
-    measure=measure,
-    compare=partial(compare, paper=PAPER),
-    draw=draw,
+    "Table 4: accuracy on MNIST and Fashion-MNIST", ABOUT, cases, measure, partial(compare, paper=PAPER), draw
 )

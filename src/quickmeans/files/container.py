@@ -71,6 +71,7 @@ def explaining(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 def encode(state: State) -> bytes:
     """The contents of a file."""
+    state.check_loadable()
     about = state.facts | {
         "format_version": FORMAT_VERSION,
         "sha256": "0" * _DIGITS,

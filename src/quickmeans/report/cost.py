@@ -55,9 +55,9 @@ def measure(model: QKMeans, sample: NDArray[Any] | None) -> Cost:
 
 def n_numbers(model: QKMeans) -> int:
     """Return how many numbers are stored for the centroids."""
-    if model.product_ is not None and not model.assigner_.centers_are_means:
-        return int(model.product_.nnz)
-    return int(model.cluster_centers_.size)
+    if model.product_ is None or model.assigner_.centers_are_means:
+        return int(model.cluster_centers_.size)
+    return int(model.product_.nnz)
 
 
 def _macs(model: QKMeans) -> float:
@@ -68,9 +68,9 @@ def _macs(model: QKMeans) -> float:
 
 def _bytes(model: QKMeans) -> int:
     """Return the bytes of the factors and of the centroids, unless these are the rows of the product."""
-    product_rows = model.product_ is not None and not model.assigner_.centers_are_means
+    are_stored = model.product_ is None or model.assigner_.centers_are_means
     factors = sum(tensor.nbytes for tensor in product_tensors(model.product_).values())
-    return int(factors + (model.mean_.nbytes if product_rows else model.cluster_centers_.nbytes))
+    return int(factors + (model.cluster_centers_.nbytes if are_stored else model.mean_.nbytes))
 
 
 def _random_rows(centers: NDArray[Any], n_rows: int) -> NDArray[Any]:

@@ -76,9 +76,8 @@ def write_report(
         raise TypeError(f"model must be a QKMeans, got {type(model).__name__}.")
     check_is_fitted(model)
     shape = check_image_shape(image_shape, model.n_features_in_)
-    write_bytes(
-        path, render(model, rows, shape, title or f"QuicK-means: {len(model.cluster_centers_):,} clusters").encode()
-    )
+    title = title or f"QuicK-means: {len(model.cluster_centers_):,} clusters"
+    write_bytes(path, render(model, rows, shape, title).encode())
 
 
 def is_report(path: Path) -> bool:
@@ -108,9 +107,9 @@ def render(model: QKMeans, rows: Any, shape: Shape | None, title: str) -> str:
 def _subtitle(model: QKMeans) -> str:
     if model.product_ is None:
         return "The centroids are dense, because no product of sparse matrices would make assignment cheaper."
-    if not model.assigner_.centers_are_means:
-        return "The centroids are the rows of a product of sparse matrices."
-    return "The centroids are exact means; a product of small or sparse matrices selects the candidates for each row."
+    if model.assigner_.centers_are_means:
+        return "The centroids are exact means; a product of small or sparse matrices selects candidates for each row."
+    return "The centroids are the rows of a product of sparse matrices."
 
 
 def _facts(model: QKMeans, survey: Survey, cost: Cost) -> list[tuple[str, str]]:

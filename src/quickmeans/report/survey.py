@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.cluster import QKMeans
@@ -33,8 +32,13 @@ class Survey:
 
     def which(self, n_shown: int, n_clusters: int) -> str:
         """Return what a caption calls the clusters that `largest` returns."""
-        kind = "first" if self.sizes is None else "largest"
-        return f"the {n_shown:,} {kind} of {n_clusters:,}" if n_shown < n_clusters else f"all {n_clusters:,}"
+        if n_shown == n_clusters:
+            return f"all {n_clusters:,}"
+        return (
+            f"the first {n_shown:,} of {n_clusters:,}"
+            if self.sizes is None
+            else f"the {n_shown:,} largest of {n_clusters:,}"
+        )
 
 
 def survey_rows(model: QKMeans, rows: Any) -> Survey:
@@ -65,13 +69,12 @@ class _Sample:
         self.rows, self.labels, self.keys = np.empty((0, D), dtype), np.empty(0, np.int32), np.empty(0)
         self.rng = np.random.default_rng(0)
 
-    def add(self, rows: Any, labels: NDArray[np.int32]) -> None:
+    def add(self, rows: NDArray[Any], labels: NDArray[np.int32]) -> None:
         """Take another block of rows into account."""
-        keys = self.rng.random(rows.shape[0])
+        keys = self.rng.random(len(rows))
         chosen = np.argsort(keys)[: self.size]
-        chosen_rows = rows[chosen].toarray() if sp.issparse(rows) else rows[chosen]
         keys = np.concatenate([self.keys, keys[chosen]])
         smallest = np.argsort(keys)[: self.size]
         self.keys = keys[smallest]
-        self.rows = np.concatenate([self.rows, chosen_rows.astype(self.rows.dtype)])[smallest]
+        self.rows = np.concatenate([self.rows, rows[chosen].astype(self.rows.dtype)])[smallest]
         self.labels = np.concatenate([self.labels, labels[chosen]])[smallest]

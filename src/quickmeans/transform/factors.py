@@ -48,12 +48,24 @@ def _as_matrix(factor: Any, q: int) -> Any:
     if max(matrix.shape) > LARGEST_SIDE:
         raise ValueError(f"Factor {q} has shape {matrix.shape}; a side may be at most {LARGEST_SIDE} long.")
     check_real(matrix.dtype, f"Factor {q}")  # as_array has checked dense ones only
-    if sp.issparse(matrix) and matrix.format in ("csr", "csc", "bsr"):
-        try:
-            matrix.check_format(full_check=True)
-        except ValueError as error:
-            raise ValueError(f"Factor {q} is not a valid sparse matrix: {error}.") from None
+    if sp.issparse(matrix) and not _has_valid_indices(matrix):
+        raise ValueError(f"Factor {q} is not a valid sparse matrix: its indices are out of range.")
     return matrix
+
+
+def _has_valid_indices(matrix: Any) -> bool:
+    """Return whether all indices of a compressed matrix are in range; SciPy converts it without a check."""
+    if matrix.format not in ("csr", "csc", "bsr"):
+        return True
+    starts, indices = matrix.indptr, matrix.indices
+    blocks = getattr(matrix, "blocksize", (1, 1))
+    n_rows, n_columns = (size // block for size, block in zip(matrix.shape, blocks, strict=True))
+    n_major, n_minor = (n_columns, n_rows) if matrix.format == "csc" else (n_rows, n_columns)
+    if len(starts) != n_major + 1 or starts[0] != 0 or not starts[-1] <= min(len(indices), len(matrix.data)):
+        return False
+    indices = indices[: starts[-1]]
+    in_order = bool((starts[:-1] <= starts[1:]).all())
+    return in_order and (indices.size == 0 or (indices.min() >= 0 and indices.max() < n_minor))
 
 
 def _canonical(matrix: Any, dtype: np.dtype[Any], q: int) -> Factor:

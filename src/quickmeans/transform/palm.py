@@ -94,9 +94,9 @@ def palm4msa(
     check_number("tol", tol, 0)
     if lambda_update not in ("factor", "sweep"):
         raise ValueError(f"lambda_update must be 'factor' or 'sweep', got {lambda_update!r}.")
-    shapes = factor_shapes(matrix.shape, n_factors) if init is None else [S.shape for S in init.factors]
-    factors = _identity_start(shapes) if init is None else _given_start(init, matrix.shape)
-    sets = _sets(projections, sparsity_level, len(shapes))
+    shape: tuple[int, ...] = matrix.shape
+    factors = _identity_start(factor_shapes(shape, n_factors)) if init is None else _given_start(init, shape)
+    sets = _sets(projections, sparsity_level, len(factors))
     factors = [S if E.is_of_supports else _projected(E, S) for S, E in zip(factors, sets, strict=True)]
     solver = Palm(matrix, n, factors, sets, lambda_update == "sweep")
     history, converged = solver.run(max_iter, tol, callback)

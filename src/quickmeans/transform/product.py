@@ -297,7 +297,7 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         rows = check_rows(X, self.shape[1])
         dtype = self._dtype_with(rows)
         gamma = check_gamma(gamma, dtype)
-        shift = check_mean(np.zeros(self.shape[1]) if mean is None else mean, self.shape[1], dtype)
+        shift = np.zeros(self.shape[1], dtype) if mean is None else check_mean(mean, self.shape[1], dtype)
         offset, largest = self._offset(None, dtype)
         out = np.empty((rows.shape[0], self.shape[0]), dtype)
         threads = _threads(rows, n_threads)
@@ -342,12 +342,12 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
 
     def _row_blocks(self, dtype: np.dtype[Any]) -> Iterable[tuple[int, NDArray[Any]]]:
         """Yield the rows of V, a block at a time, with the index of the first: rows of S_1 times the other factors."""
-        first, right = self._factors[0], self._factors[1:]
-        rest = SparseProduct(right).T if right else None
+        first, *rest = self._factors
+        right = SparseProduct([S.T for S in reversed(rest)]) if rest else None
         for begin in range(0, self.shape[0], _BLOCK):
             rows = first[begin : begin + _BLOCK]
             block = (rows.toarray() if sp.issparse(rows) else rows).astype(dtype)
-            yield begin, block if rest is None else rest.apply(block)
+            yield begin, block if right is None else right.apply(block)
 
     def _dtype_with(self, rows: NDArray[Any]) -> np.dtype[Any]:
         return self.dtype if rows.dtype == self.dtype else working_dtype(self.dtype, rows.dtype)
