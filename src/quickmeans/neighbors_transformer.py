@@ -36,7 +36,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     Attributes
     ----------
-    quantizer_, nprobe_, n_samples_fit_, n_features_in_, feature_names_in_
+    quantizer_, metric_, nprobe_, n_samples_fit_, n_features_in_, feature_names_in_
         As of :class:`QKNeighbors`.
 
     Examples
