@@ -144,17 +144,9 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---- fitting --------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks for the rows of X. If that fails, an earlier fit stays as it was.
+        """Choose the landmarks for the rows of X, an array or a sparse matrix; y is ignored.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        QKNystroem
-            The model itself.
+        If that fails, an earlier fit stays as it was.
         """
         self._check_parameters()
         with unchanged_on_error(self):
@@ -228,50 +220,21 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---- use ------------------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Compute the features of every row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        F : ndarray of shape (n_samples, K)
-            Its inner products approximate the kernel.
-        """
+        """Compute the features of every row, an array of shape (n_samples, K)."""
         check_is_fitted(self)
         return self._features(self._check_rows(X))
 
     def kernel_row(self, X: Any) -> NDArray[Any]:
-        r"""Compute rows of C: kernel values between the rows of X and the landmarks.
+        r"""Compute rows of C, an array of shape (n_samples, K): kernel values between the rows of X and the landmarks.
 
         The approximate kernel agrees with these values, and follows from them between other points:
         :math:`\tilde K(x, y) = c(x)\, W^+ c(y)'`; see :meth:`approximate_kernel`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        C : ndarray of shape (n_samples, K)
         """
         check_is_fitted(self)
         return kernel_values(self._check_rows(X), self._values, resolve_threads(self.n_threads))
 
     def approximate_kernel(self, X: Any, Y: Any = None) -> NDArray[Any]:
-        r"""Compute :math:`\tilde K = C_X W^+ C_Y'`, the approximate kernel between the rows of X and of Y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        Y : array-like or sparse matrix of shape (n_others, n_features), default=None
-            None stands for X.
-
-        Returns
-        -------
-        kernel : ndarray of shape (n_samples, n_others)
-        """
+        r"""Compute :math:`\tilde K = C_X W^+ C_Y'`, the approximate kernel between the rows of X and of Y (None: X)."""
         check_is_fitted(self)
         F = self._features(self._check_rows(X))
         return np.asarray(F @ (F if Y is None else self._features(self._check_rows(Y))).T)
@@ -280,14 +243,6 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         r"""Compute :math:`\|K - \tilde K\|_F / \|K\|_F` for the kernel matrix of the rows of X, which is never formed.
 
         For more than 5000 rows the error is estimated from 5000 of them, drawn by `random_state`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        error : float
         """
         check_is_fitted(self)
         rows = self._check_rows(X)

@@ -125,19 +125,9 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
     # ---- the rows -------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train the centroids on X and index its rows; row i gets the id i.
+        """Train the centroids on X and index its rows; row i gets the id i, and y is ignored.
 
         If that fails, an earlier index stays as it was.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        QKNeighbors
-            The index itself.
         """
         self._check_parameters()
         with unchanged_on_error(self):
@@ -154,17 +144,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         return self
 
     def add(self, X: Any) -> NDArray[np.int64]:
-        """Add rows to the index.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ids : ndarray of int64, shape (n_samples,)
-            The ids of the new rows, which continue from the highest id so far.
-        """
+        """Add rows to the index, and return their ids, which continue from the highest id so far."""
         check_is_fitted(self)
         rows = self._check_rows(X)
         labels = self.quantizer_.predict(with_directions(rows) if self._metric.similarity else rows)
@@ -174,12 +154,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         return ids
 
     def remove(self, ids: ArrayLike) -> None:
-        """Remove rows from the index by their ids; if the index does not have one of them, none is removed.
-
-        Parameters
-        ----------
-        ids : int or array-like of int
-        """
+        """Remove the rows with these `ids` from the index; if it does not have one of them, none is removed."""
         check_is_fitted(self)
         known = check_ids(ids, self._removed)
         remove_rows(self._lists, known)

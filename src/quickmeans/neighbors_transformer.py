@@ -36,7 +36,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     Attributes
     ----------
-    quantizer_, nprobe_, n_samples_fit_, n_features_in_, feature_names_in_
+    quantizer_, metric_, nprobe_, n_samples_fit_, n_features_in_, feature_names_in_
         As of :class:`QKNeighbors`.
 
     Examples
@@ -85,17 +85,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return self._n_ids
 
     def transform(self, X: Any) -> sp.csr_matrix:
-        """Find the neighbours of the rows of X in the index.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-
-        Returns
-        -------
-        graph : csr_matrix of shape (n_queries, n_ids)
-            As of :meth:`kneighbors_graph`.
-        """
+        """Find the neighbours of the rows of X in the index, as a graph; see :meth:`kneighbors_graph`."""
         check_is_fitted(self)
         extra = self.mode == "distance"
         return self.kneighbors_graph(X, self.n_neighbors + extra, self.mode)

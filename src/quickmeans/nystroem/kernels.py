@@ -88,16 +88,13 @@ class Gaussian:
     landmarks: Landmarks
 
     def values(self, X: Array, n_threads: int) -> Array:
-        """See :class:`Kernel`."""
         to = self.landmarks
         return to.product.gaussian(X, self.gamma, mean=to.mean, n_threads=n_threads)
 
     def against(self, rows: Array, dtype: Any) -> "Gaussian":
-        """See :class:`Kernel`."""
         return Gaussian(self.gamma, Landmarks.dense(rows, self.landmarks.mean, dtype))
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
-        """See :class:`Kernel`."""
         return np.ones(len(X))
 
 
@@ -108,12 +105,10 @@ class DotProduct:
     """
 
     def __init__(self, name: str, f: Scale | None, g: Profile, landmarks: Landmarks) -> None:
-        """See the class."""
         self.name, self.f, self.g, self.landmarks = name, f, g, landmarks
         self._factors = None if f is None else _per_row(f, landmarks.rows())
 
     def values(self, X: Array, n_threads: int) -> Array:
-        """See :class:`Kernel`."""
         with np.errstate(over="ignore", invalid="ignore"):
             dots = self.landmarks.dots(X, n_threads)
             values = _same_shape(self.g, dots)
@@ -123,11 +118,9 @@ class DotProduct:
         return self._checked(values)
 
     def against(self, rows: Array, dtype: Any) -> "DotProduct":
-        """See :class:`Kernel`."""
         return DotProduct(self.name, self.f, self.g, Landmarks.dense(rows, np.zeros(rows.shape[1]), dtype))
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
-        """See :class:`Kernel`."""
         rows = np.asarray(X, np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             values = _same_shape(self.g, np.einsum("id,id->i", rows, rows))
@@ -148,18 +141,15 @@ class Cosine(DotProduct):
     """<x, y> / |x| |y|. Rows are divided by their lengths before the product, so that it does not overflow."""
 
     def __init__(self, landmarks: Landmarks) -> None:
-        """See the class."""
         super().__init__("cosine", _inverse_length, _identity, landmarks)
 
     def values(self, X: Array, n_threads: int) -> Array:
-        """See :class:`Kernel`."""
         with np.errstate(over="ignore", invalid="ignore"):
             dots = self.landmarks.dots((X * _inverse_length(X)[:, None]).astype(X.dtype), n_threads)
             dots *= np.asarray(self._factors, dots.dtype)
         return self._checked(dots)
 
     def against(self, rows: Array, dtype: Any) -> "Cosine":
-        """See :class:`Kernel`."""
         return Cosine(Landmarks.dense(rows, np.zeros(rows.shape[1]), dtype))
 
 

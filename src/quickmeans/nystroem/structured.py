@@ -36,7 +36,6 @@ class Structured:
     """
 
     def __init__(self, name: str, n_landmarks: int, n_columns: int, rng: np.random.RandomState) -> None:
-        """See the class."""
         order = 1 << (n_columns - 1).bit_length()
         self.transform = TRANSFORMS[name](order)
         self.n_columns = n_columns

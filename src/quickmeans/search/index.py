@@ -58,7 +58,8 @@ class InvertedIndex:
 
     def probes(self, queries: NDArray[np.float32], m: int, n_threads: int) -> Probes:
         """The m nearest lists of every query."""
-        nearest = nearest_lists(self.assigner, self.n_candidates, queries, m, n_threads)
+        n_candidates = min(self.n_candidates, self.lists.nlist)  # a file may name any number
+        nearest = nearest_lists(self.assigner, n_candidates, queries, m, n_threads)
         return Probes(nearest, coarse_scores(self.lists, queries, nearest))
 
     def _nearest(self, queries: NDArray[np.float32], k: int, m: int, n_threads: int) -> Neighbors:

@@ -37,15 +37,12 @@ class InnerProduct:
     is_distance = False
 
     def prepare(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        """See :class:`Euclidean`."""
         return rows
 
     def distances(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See :class:`Euclidean`."""
         return values
 
     def limit(self, radius: float) -> float:
-        """See :class:`Euclidean`."""
         return float(np.nextafter(np.float32(radius), np.float32(-np.inf)))
 
 
@@ -55,15 +52,12 @@ class Cosine(InnerProduct):
     is_distance = True
 
     def prepare(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        """See :class:`Euclidean`."""
         return unit_rows(rows, name)
 
     def distances(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See :class:`Euclidean`."""
         return np.maximum(1 - values, 0)
 
     def limit(self, radius: float) -> float:
-        """See :class:`Euclidean`."""
         return super().limit(1 - radius)
 
 

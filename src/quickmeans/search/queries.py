@@ -85,16 +85,12 @@ class NeighborQueries(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n_queries, n_features)
-            The queries.
+        X, return_distance, nprobe
+            As in :meth:`kneighbors`.
         radius : float, default=None
             None stands for the parameter `radius`.
-        return_distance : bool, default=True
-            Whether to return the distances too.
         sort_results : bool, default=False
             Whether to return the nearest rows first; if False, their order is arbitrary.
-        nprobe : int, default=None
-            The number of lists to search; None stands for `nprobe_`.
 
         Returns
         -------
@@ -118,14 +114,10 @@ class NeighborQueries(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n_queries, n_features)
-            The queries.
-        n_neighbors : int, default=None
-            None stands for the parameter `n_neighbors`.
+        X, n_neighbors, nprobe
+            As in :meth:`kneighbors`.
         mode : {"connectivity", "distance"}, default="connectivity"
             Whether the graph has ones or distances.
-        nprobe : int, default=None
-            The number of lists to search; None stands for `nprobe_`.
 
         Returns
         -------
