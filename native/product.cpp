@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "dispatch.hpp"
+#include "kernels/pacer.hpp"
 #include "parallel.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -96,16 +97,20 @@ class Scratch {
 }  // namespace
 
 template <class T>
-PackedFactor<T>::PackedFactor(const FactorSource<T>& source) : n_rows_(source.n_rows), n_columns_(source.n_columns) {
+PackedFactor<T>::PackedFactor(const FactorSource<T>& source, const Poll& poll)
+    : n_rows_(source.n_rows), n_columns_(source.n_columns) {
     std::vector<std::int32_t> order;
+    Pacer pacer{poll};
     for (std::int64_t base = 0; base < n_rows_; base += kWindowRows) {
         windows_.push_back(std::int64_t(slices_.size()));
         order.resize(std::size_t(std::min<std::int64_t>(kWindowRows, n_rows_ - base)));
         std::iota(order.begin(), order.end(), std::int32_t(base));
         std::stable_sort(order.begin(), order.end(),
                          [&](auto a, auto b) { return source.length(a) < source.length(b); });
-        for (std::size_t i = 0; i < order.size(); i += kSliceRows)
+        for (std::size_t i = 0; i < order.size(); i += kSliceRows) {
             add_slice(source, order.data() + i, int(std::min<std::size_t>(kSliceRows, order.size() - i)));
+            pacer.did(kSliceRows * (slices_.back().dense ? n_columns_ : std::int64_t(slices_.back().longest)));
+        }
     }
     windows_.push_back(std::int64_t(slices_.size()));
 }
@@ -160,18 +165,19 @@ namespace {
 
 // The factors packed, in the order of application.
 template <class T>
-std::vector<std::shared_ptr<const PackedFactor<T>>> packed(const std::vector<FactorSource<T>>& sources) {
+std::vector<std::shared_ptr<const PackedFactor<T>>> packed(const std::vector<FactorSource<T>>& sources,
+                                                           const Poll& poll) {
     std::vector<std::shared_ptr<const PackedFactor<T>>> factors;
     for (std::size_t q = sources.size(); q-- > 0;)
-        factors.push_back(std::make_shared<const PackedFactor<T>>(sources[q]));
+        factors.push_back(std::make_shared<const PackedFactor<T>>(sources[q], poll));
     return factors;
 }
 
 }  // namespace
 
 template <class T>
-Product<T>::Product(const std::vector<FactorSource<T>>& factors, const std::string& isa)
-    : Product(packed(factors), &find_instruction_set(isa)) {}
+Product<T>::Product(const std::vector<FactorSource<T>>& factors, const std::string& isa, const Poll& poll)
+    : Product(packed(factors, poll), &find_instruction_set(isa)) {}
 
 template <class T>
 Product<T>::Product(Factors factors, const InstructionSet* set) : factors_(std::move(factors)), set_(set) {

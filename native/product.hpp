@@ -31,7 +31,7 @@ struct FactorSource {
 template <class T>
 class PackedFactor {
   public:
-    explicit PackedFactor(const FactorSource<T>& source);
+    PackedFactor(const FactorSource<T>& source, const Poll& poll);
     FactorView<T> view() const;
     std::int64_t n_rows() const { return n_rows_; }
     std::int64_t n_columns() const { return n_columns_; }
@@ -54,7 +54,7 @@ template <class T>
 class Product {
   public:
     // `factors` from left to right, S_1 first; `isa` is empty for the best instruction set of the machine.
-    Product(const std::vector<FactorSource<T>>& factors, const std::string& isa);
+    Product(const std::vector<FactorSource<T>>& factors, const std::string& isa, const Poll& poll);
 
     // The product of S_1 alone, for vectors that the other factors have been applied to. It shares the factor.
     Product first_factor() const { return Product({factors_.back()}, set_); }

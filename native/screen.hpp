@@ -13,10 +13,11 @@ namespace quickmeans {
 
 // One product row per center, made of the centers themselves. Zeros are left out if most entries are zero.
 template <class T>
-Product<T> product_of_centers(const T* centers, std::int64_t n_rows, std::int64_t n_columns, const std::string& isa) {
+Product<T> product_of_centers(const T* centers, std::int64_t n_rows, std::int64_t n_columns, const std::string& isa,
+                              const Poll& poll) {
     const std::int64_t size = n_rows * n_columns;
     const std::int64_t n_zeros = std::count(centers, centers + size, T(0));
-    if (2 * n_zeros < size) return Product<T>({{n_rows, n_columns, nullptr, nullptr, centers}}, isa);
+    if (2 * n_zeros < size) return Product<T>({{n_rows, n_columns, nullptr, nullptr, centers}}, isa, poll);
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> indices;
     std::vector<T> values;
@@ -28,7 +29,7 @@ Product<T> product_of_centers(const T* centers, std::int64_t n_rows, std::int64_
             }
         indptr.push_back(std::int64_t(values.size()));
     }
-    return Product<T>({{n_rows, n_columns, indptr.data(), indices.data(), values.data()}}, isa);
+    return Product<T>({{n_rows, n_columns, indptr.data(), indices.data(), values.data()}}, isa, poll);
 }
 
 // |x|_1 <= sqrt(n) |x|_2 for a row x of n entries: no <x, c_k> exceeds the largest |x_j| by more than this factor.

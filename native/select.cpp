@@ -200,7 +200,7 @@ void smallest(const float* M, std::int64_t n_rows, std::int64_t n_columns, std::
     Pacer pacer{poll};
     using Entry = std::pair<float, std::int64_t>;
     std::vector<Entry> heap(std::size_t(k), Entry{});  // with the largest of them on top
-    for (std::int64_t i = 0; i < n_rows; ++i, pacer.did(n_columns)) {
+    for (std::int64_t i = 0; i < n_rows; ++i, pacer.did(n_columns + 16 * k)) {
         const float* row = M + i * n_columns;
         for (std::int64_t j = 0; j < k; ++j) heap[std::size_t(j)] = {row[j], j};
         std::make_heap(heap.begin(), heap.end());

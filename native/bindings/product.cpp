@@ -50,7 +50,8 @@ void construct(Product<T>* self, nb::list factors, const std::string& isa) {
     require(!sources.empty(), "no factors");
     for (std::size_t q = 1; q < sources.size(); ++q)
         require(sources[q - 1].n_columns == sources[q].n_rows, "factors do not chain");
-    new (self) Product<T>(sources, isa);
+    nb::gil_scoped_release release;
+    new (self) Product<T>(sources, isa, Interrupts());
 }
 
 // out = x V'; out is contiguous in one direction or the other.

@@ -83,7 +83,7 @@ Screen<T> make_screen(const Product<T>* product, Matrix<T> centers, Vector<doubl
     const std::int64_t K = std::int64_t(centers.shape(0)), D = std::int64_t(centers.shape(1));
     require(K > 0 && D > 0 && K < (std::int64_t(1) << 31), "wrong shape of centers");
     require(!product || (product->n_rows() == K && product->n_columns() == D), "the product does not fit the centers");
-    const Product<T> screen = product ? *product : product_of_centers(centers.data(), K, D, isa);
+    const Product<T> screen = product ? *product : product_of_centers(centers.data(), K, D, isa, Interrupts());
     const ScreenParts<T> parts{screen,
                                screen.first_factor(),
                                product == nullptr,
@@ -151,7 +151,7 @@ std::int64_t nearest(const Screen<T>& self, const AnyArray& x, std::int64_t n_li
         job.offset = parts.center_offset.data();
         job.n_listed = m;
         if (parts.exact) return parts.product.run(job, 1, n_threads, Interrupts());
-        return product_of_centers(parts.centers, K, parts.n_columns, parts.product.isa())
+        return product_of_centers(parts.centers, K, parts.n_columns, parts.product.isa(), Interrupts())
             .run(job, 1, n_threads, Interrupts());
     }
     job.offset = self.offset->data();

@@ -1,0 +1,154 @@
+"""Ctrl-C in the middle of long native calls: it comes through in time, and the next call finds all memory sound."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from quickmeans import SparseProduct, kernels
+
+WAIT = 0.3  # seconds in which a signal must come through
+
+
+def seconds_until_interrupt(call):
+    """From the signal to the exception."""
+    sent = []
+
+    def send():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.2, send)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        return time.perf_counter() - sent[0]
+    finally:
+        timer.join()
+
+
+def seed(rng):
+    points, n = rng.standard_normal((16, 200_000), np.float32), 200_000
+    uniforms = rng.random((5000, 3))
+    return lambda: kernels.seed(points, np.zeros(n, np.float32), np.ones(n), 0, uniforms)
+
+
+def fit_supports(rng, n_threads=1):
+    """One problem alone takes seconds."""
+    r = 1500
+    gram, targets = np.eye(r) + 0.01, rng.standard_normal((24, r))
+    support, drop = np.ones((24, r), np.uint8), np.zeros(24, np.int64)
+    return lambda: kernels.fit_supports(gram, targets, np.ones(24), drop, support, n_threads, prices=True)
+
+
+def refine(rng):
+    n = 1500
+    S = sp.random_array((n, n), density=0.1, rng=rng).toarray()
+    entries, P, ones = kernels.Entries(S, n * n), np.eye(n), np.ones(n)
+    return lambda: entries.refine(P, ones, P, S, ones, ones, 1000)
+
+
+def times(rng):
+    entries = kernels.Entries(rng.standard_normal((2000, 2000)), 2000 * 2000)
+    X = rng.standard_normal((2000, 4000))
+    return lambda: entries.times(X)
+
+
+def sums(rng):
+    """All rows in one cluster, again and again."""
+    X, members = rng.standard_normal((2000, 1000), np.float32), np.tile(np.arange(2000), 5000)
+    return lambda: kernels.add_members(X, members, np.array([0, len(members)]), None, np.zeros((1, 1000)), 1)
+
+
+def moments(rng):
+    X = np.broadcast_to(rng.standard_normal(1000), (10_000_000, 1000))
+    return lambda: kernels.moments(X, None, np.zeros(1000), np.zeros((1, 1000)), np.zeros((1, 1000)), 1)
+
+
+def packing(rng):
+    S = np.ones((6000, 8000), np.float32)
+    return lambda: [kernels.Product([S], S.dtype) for _ in range(10)]
+
+
+def wide_product(rng):
+    V = kernels.Product([np.ones((4000, 4000), np.float32)], np.dtype(np.float32))
+    X = np.broadcast_to(np.ones(4000, np.float32), (100_000, 4000))
+    return lambda: V.nearest(X, 1, np.zeros(4000), 0.0, 1)
+
+
+def settling(rng):
+    """Every center is a candidate of every row."""
+    centers, X = rng.standard_normal((8000, 1000), np.float32), rng.standard_normal((5000, 1000), np.float32)
+    product = SparseProduct([sp.random_array((8000, 1000), density=0.001, rng=rng, dtype=np.float32)])
+    screen = kernels.Screen(
+        product._kernel(np.dtype(np.float32)),
+        centers,
+        np.zeros(1000),
+        np.zeros(8000),
+        np.zeros(8000),
+        np.ones(8000),
+        1e6,
+    )
+    return lambda: screen.assign(X, kernels.make_assignment(5000, np.float32))
+
+
+def mark_largest(rng):
+    M = np.broadcast_to(rng.standard_normal(4000), (8000, 4000)).copy()
+    return lambda: [kernels.mark_largest(M, 1000, 1000) for _ in range(10)]
+
+
+def match_largest(rng):
+    M = np.broadcast_to(rng.standard_normal(4000), (8000, 4000)).copy()
+    return lambda: [kernels.match_largest(M, 2, 2) for _ in range(10)]
+
+
+def smallest(rng):
+    M = np.broadcast_to(rng.standard_normal(20_000).astype(np.float32), (5000, 20_000)).copy()
+    return lambda: [kernels.smallest(M, 5000) for _ in range(10)]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        seed,
+        fit_supports,
+        refine,
+        times,
+        sums,
+        moments,
+        packing,
+        wide_product,
+        settling,
+        mark_largest,
+        match_largest,
+        smallest,
+    ],
+    ids=lambda problem: problem.__name__,
+)
+def test_interrupts_come_through(rng, problem):
+    """Up to three attempts, because the machine may be busy."""
+    call = problem(rng)
+    assert min(_attempts(call)) < WAIT
+
+
+def _attempts(call):
+    for _ in range(3):
+        yield (seconds := seconds_until_interrupt(call))
+        if seconds < WAIT:
+            return
+
+
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_interrupts_reach_the_other_threads(rng, n_threads):
+    """Those that are in the middle of a problem, and those for which the caller waits."""
+    call = fit_supports(rng, n_threads)
+    assert min(_attempts(call)) < WAIT
+    gram, targets = np.eye(40) * 2, rng.standard_normal((50, 40))
+    support, drop = np.ones((50, 40), np.uint8), np.zeros(50, np.int64)
+    values, _ = kernels.fit_supports(gram, targets, np.ones(50), drop, support, n_threads, prices=False)
+    np.testing.assert_allclose(values, targets / 2)
