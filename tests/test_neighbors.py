@@ -470,12 +470,17 @@ def test_a_renamed_pair_is_found(tmp_path):
         ({"payload": "pq4x12"}, "needs at least as many rows"),
         ({"quantizer": QKMeans(5), "n_lists": 6}, "must be the quantizer's n_clusters, 5"),
         ({"quantizer": QKMeans(40), "metric": "cosine"}, "must have spherical=True"),
-        ({"quantizer": QKMeans(40).fit(rows(100, 8))}, "fitted to 8 features, X has 16"),
     ],
 )
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         index(**options).fit(X)
+
+
+def test_a_quantizer_fitted_to_other_features():
+    quantizer = QKMeans(40).fit(rows(100, 8))  # not a parameter of the test: pytest would keep it to the very end
+    with pytest.raises(ValueError, match="fitted to 8 features, X has 16"):
+        index(quantizer=quantizer).fit(X)
 
 
 def test_a_quantizer_of_another_kind():
