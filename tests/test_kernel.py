@@ -277,7 +277,7 @@ def test_any_number_of_threads_will_do(rng):
     V = SparseProduct([rng.standard_normal((9, 5))])
     X = rng.standard_normal((200, 5))
     for n_threads in (-3, 0, 1, 1000):
-        np.testing.assert_array_equal(V._kernel(np.dtype(np.float64)).apply(X, n_threads), X @ V.T)
+        np.testing.assert_array_equal(V.native(np.dtype(np.float64)).apply(X, n_threads), X @ V.T)
 
 
 AWKWARD = {
