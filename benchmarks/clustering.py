@@ -1,9 +1,9 @@
-"""QKMeans against its peers: assignment, fitting, time against objective, growth with K and N, memory, latency.
+"""QKMeans and its peers: assignment, fitting, time against objective, growth with K and N, memory, latency.
 
     QUICKMEANS_DATA=... python -m benchmarks.clustering [predict fit paper curve clusters rows memory latency]
 
 Every ratio is between candidates that took turns in one run. Prints tables and writes
-benchmarks/results/clustering.json, one entry per section; sections that were not asked for stay as they were.
+benchmarks/results/clustering.json, one entry per section; the entries of other sections are kept.
 `python -m benchmarks.plots` draws the figures from it.
 """
 
@@ -14,41 +14,28 @@ import warnings
 
 import faiss
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.decomposition import PCA
 from superkmeans import SuperKMeans
 
 from benchmarks.data import noisy_mixture, rows
-from benchmarks.harness import alternate, keeping, load, machine, save
+from benchmarks.harness import alternate, console, keeping, load, machine, save, show
 from quickmeans import QKMeans
+from quickmeans.comparison.objective import objective
 from quickmeans.experiments.peers import predictor
+from quickmeans.kmeans.assignment import Assignment
+from quickmeans.validation import check_rows
 
 ITERATIONS = 10
 PINNED = {"sampling_fraction": 1.0, "max_points_per_cluster": 10**6, "early_termination": False}
 CASES = [("mnist", 256), ("mnist", 1024), ("fashion-mnist", 256), ("fashion-mnist", 1024), ("words", 512),
          ("words", 1024), ("blobs", 256), ("blobs", 1024)]  # fmt: skip
-# Compressions for which a sparse product is learned as well; the other data are not that compressible.
+# compressions of the sparse products that are measured too; the other data are less compressible
 SPARSE = {("mnist", 256): 18, ("mnist", 1024): 23, ("fashion-mnist", 256): 18, ("fashion-mnist", 1024): 23}
-console = Console(width=140)
-
-
-def objective(X, centers, labels=None):
-    """The sum of squared distances to the labels' centres, or to the nearest; in float64, block by block."""
-    centers, total = centers.astype(np.float64), 0.0
-    for begin in range(0, len(X), 2048):
-        block = X[begin : begin + 2048].astype(np.float64)
-        if labels is None:
-            norms = np.einsum("ij,ij->i", block, block)[:, None] - 2 * (block @ centers.T)
-            total += float((norms + np.einsum("kj,kj->k", centers, centers)).min(axis=1).sum())
-        else:
-            total += float(((block - centers[labels[begin : begin + 2048]]) ** 2).sum())
-    return total
 
 
 def predict():
-    """Assignment of all rows to the centroids of a QKMeans model."""
+    """Time the assignment of all rows to the centroids of a QKMeans model."""
     records = []
     for name, K in CASES:
         X = rows(name)
@@ -84,7 +71,7 @@ def predict():
 
 
 def fits(X, K, init, n_iter=ITERATIONS):
-    """What takes part in the comparison of fits: name -> call that returns centres."""
+    """Return the fits that are compared: name -> call that returns centroids."""
     D = X.shape[1]
 
     def super_kmeans(**options):
@@ -118,7 +105,7 @@ def fits(X, K, init, n_iter=ITERATIONS):
 
 
 def fit():
-    """Ten iterations from the same rows (SuperKMeans draws its own); the slower peers run once."""
+    """Time ten iterations from the same rows (SuperKMeans draws its own); the slower peers run once."""
     records = []
     for name, K in [("mnist", 256), ("mnist", 1024), ("fashion-mnist", 1024), ("words", 512), ("blobs", 1024)]:
         X = rows(name)
@@ -141,7 +128,7 @@ def fit():
 
 
 def paper():
-    """The paper's model: centroids that are the rows of the product; MNIST, K = 30."""
+    """Fit the paper's model, whose centroids are the rows of the product, on MNIST with K = 30."""
     X = rows("mnist")
     init = np.ascontiguousarray(X[np.random.default_rng(0).permutation(len(X))[:30]])
     start = time.perf_counter()
@@ -166,7 +153,7 @@ def paper():
 
 
 def curve():
-    """Time against objective, every method with its own start."""
+    """Measure time and objective, every method with its own start."""
     records = []
     for name in ("mnist", "words"):
         X, K = rows(name), 1024
@@ -190,7 +177,7 @@ def curve():
 
 
 def clusters():
-    """Seconds per iteration against K, for D = 784 (MNIST) and D = 2000 (Blobs)."""
+    """Measure seconds per iteration against K, for D = 784 (MNIST) and D = 2000 (Blobs)."""
     records = []
     for name in ("mnist", "blobs"):
         X = rows(name)
@@ -207,7 +194,7 @@ def clusters():
 
 
 def growth():
-    """Fit time against N at K = 1024, D = 256 on a noisy mixture."""
+    """Measure the fit time against N at K = 1024, D = 256 on a noisy mixture."""
     records = []
     for N in (10_000, 30_000, 100_000, 300_000, 1_000_000):
         X, K = noisy_mixture(N, 256), 1024
@@ -226,26 +213,23 @@ def growth():
 _MEMORY = """
 from benchmarks.data import rows
 from quickmeans import QKMeans
-
-def resident(kind):
-    lines = open("/proc/self/status").read().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(kind)).split()[1])
+from quickmeans.comparison.worker import memory
 
 X = rows({name!r})
 QKMeans(4, max_iter=1).fit(X[:100])
-open("/proc/self/clear_refs", "w").write("5")  # the peak begins here
-before = resident("VmRSS")
-QKMeans({K}, init={init!r}, max_iter=10, random_state=0, n_init=1).fit(X)
-print(resident("VmHWM") - before)
+open("/proc/self/clear_refs", "w").write("5")  # forget the peak so far
+before = memory()
+QKMeans({K}, max_iter=10, random_state=0).fit(X)
+print(memory(peak=True) - before)
 """
 
 
 def memory():
-    """Peak resident memory of a fit above what is there before it, in processes of their own."""
+    """Measure the peak resident memory of a fit, less that before it, each in a process of its own."""
     records = []
     for name, K in [("mnist", 256), ("mnist", 1024), ("blobs", 1024)]:
         D = rows(name).shape[1]
-        code = _MEMORY.format(name=name, K=K, init="k-means++")  # with its start
+        code = _MEMORY.format(name=name, K=K)
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         records.append({"data": name, "K": K, "D": D, "bytes": int(done.stdout), "limit": 4 * K * D * 8 + 100 * 10**6})
     show("Peak memory of a fit above X", records, ["data", "K", "D", "bytes", "limit"])
@@ -253,39 +237,22 @@ def memory():
 
 
 def latency():
-    """One row at a time, K = 512, D = 784."""
+    """Time the assignment of one row, K = 512, D = 784."""
     X = rows("mnist")
     model = QKMeans(512, max_iter=5, random_state=0).fit(X)
     row = X[:1].copy()
-    from quickmeans.kmeans.screen import Assignment
-
-    found = Assignment.empty(1, model._screen.dtype)
+    assignment = Assignment.empty(1, model.assigner_.geometry.dtype)
 
     def kernel():
-        found.norms_known = False
-        model._screen.assign(row, found, 1)
+        assignment.norms_known = False
+        model.assigner_.assign(row, assignment, 1)
 
     calls = {"predict": lambda: model.predict(row), "beyond validation": kernel,
-             "validation": lambda: model._check_rows(row, reset=False)}  # fmt: skip
+             "validation": lambda: check_rows(model, row, reset=False)}  # fmt: skip
     seconds = alternate(calls, rounds=2000, most=20)
     records = [{"K": 512, "D": 784, "microseconds": {key: 1e6 * value for key, value in seconds.items()}}]
     show("One row", records, ["K", "D", "microseconds"])
     return records
-
-
-def show(title, records, columns):
-    table = Table(title=title)
-    for column in columns:
-        table.add_column(column.replace("_", " "), justify="left" if column in ("data", "method") else "right")
-    for record in records:
-        table.add_row(*(cell(record[column]) for column in columns))
-    console.print(table)
-
-
-def cell(value):
-    if isinstance(value, dict):
-        return "\n".join(f"{key} {cell(item)}" for key, item in value.items())
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 SECTIONS = {"predict": predict, "fit": fit, "paper": paper, "curve": curve, "clusters": clusters, "rows": growth,

@@ -1,9 +1,9 @@
-"""From which K and D on QKMeans pays: time of fit and predict against scikit-learn's, over a grid.
+"""The K and D from which on QKMeans is faster: times of fit and predict and those of scikit-learn, over a grid.
 
     python -m benchmarks.crossover [mixture patches]
 
-Three iterations from the same rows, default parameters, 10000 rows, processor time on one thread. Prints times faster
-and writes benchmarks/results/crossover.json, one entry per data; what was not asked for stays as it was.
+Three iterations from the same rows, default parameters, 10000 rows, processor time on one thread. Prints ratios and
+writes benchmarks/results/crossover.json, one entry per data set; the entries of other data sets are kept.
 """
 
 import sys
@@ -11,36 +11,32 @@ import time
 import warnings
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_sample_images
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.image import extract_patches_2d
 from threadpoolctl import threadpool_limits
 
 from benchmarks.data import noisy_mixture
-from benchmarks.harness import alternate, keeping, load, machine, save
+from benchmarks.harness import alternate, console, keeping, load, machine, save
 from quickmeans import QKMeans
+from quickmeans.report.patches import patches
 
 N, ITERATIONS = 10_000, 3
 CLUSTERS = (16, 64, 256, 1024, 4096)
 FEATURES = (16, 64, 256, 1024, 2048)
 
 
-def patches(D):
-    """Grey square patches of the sample photographs, or rectangles where D is no square."""
+def photograph_patches(D):
+    """Return grey patches: squares, or rectangles where D is not a square."""
     height = 2 ** (int(np.log2(D)) // 2)
-    images = [image.mean(axis=2, dtype=np.float32) for image in load_sample_images().images]
-    rows = [extract_patches_2d(image, (height, D // height), max_patches=N // 2, random_state=0) for image in images]
-    return np.ascontiguousarray(np.random.default_rng(0).permutation(np.concatenate(rows).reshape(N, D)))
+    return patches((height, D // height), N)
 
 
-DATA = {"mixture": lambda D: noisy_mixture(N, D), "patches": patches}
+DATA = {"mixture": lambda D: noisy_mixture(N, D), "patches": photograph_patches}
 
 
 def compare(X, K):
-    """Best seconds of both for fit and predict, and the objective over scikit-learn's."""
+    """Return the best seconds of both for fit and predict, and the objective over that of scikit-learn."""
     start = X[:: N // K][:K]
     makes = {
         "sklearn": lambda: KMeans(K, init=start, n_init=1, max_iter=ITERATIONS, tol=0).fit(X),
@@ -64,11 +60,11 @@ def show(name, records):
         for K in CLUSTERS:
             cells = [record[what]["sklearn"] / record[what]["QKMeans"] for record in records if record["K"] == K]
             table.add_row(str(K), *(f"{cell:.2f}" for cell in cells))
-        Console(width=120).print(table)
+        console.print(table)
 
 
 def main(names):
-    warnings.simplefilter("ignore", ConvergenceWarning)  # three iterations are what was asked for
+    warnings.simplefilter("ignore", ConvergenceWarning)  # after three iterations
     results = load("crossover")
     for name in names or DATA:
         records = []

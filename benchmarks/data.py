@@ -1,4 +1,4 @@
-"""The data of the benchmarks: files in the directory that QUICKMEANS_DATA names, Blobs, and sample photographs."""
+"""The data of the benchmarks: files in the directory QUICKMEANS_DATA, Blobs, and sample photographs."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from quickmeans.report.patches import patches
 
 
 def directory() -> Path:
-    """Where the files are."""
+    """Return the directory of the files."""
     path = Path(os.environ.get("QUICKMEANS_DATA", ""))
     if not os.environ.get("QUICKMEANS_DATA") or not path.is_dir():
         raise SystemExit(
@@ -23,17 +23,17 @@ def directory() -> Path:
 
 
 def images(name: str) -> np.ndarray:
-    """The training images of MNIST or Fashion-MNIST as rows."""
+    """Return the training images of MNIST or Fashion-MNIST as rows."""
     return data.images(directory() / name).X
 
 
 def blobs() -> np.ndarray:
-    """The paper's Blobs."""
+    """Return the paper's Blobs, without test rows."""
     return make_blobs(29000, 2000, centers=1000, cluster_std=12, random_state=0)[0].astype(np.float32)
 
 
 def noisy_mixture(n_rows: int, n_columns: int) -> np.ndarray:
-    """Centres in a subspace of a sixteenth of the dimension, with noise all around."""
+    """Return rows around centres in a subspace of D / 16 dimensions, with noise in all dimensions."""
     rng = np.random.default_rng(0)
     basis = rng.standard_normal((n_columns // 16, n_columns)).astype(np.float32)
     X = rng.standard_normal((2000, n_columns // 16)).astype(np.float32)[rng.integers(2000, size=n_rows)] @ basis
@@ -42,6 +42,7 @@ def noisy_mixture(n_rows: int, n_columns: int) -> np.ndarray:
 
 
 def rows(name: str) -> np.ndarray:
+    """Return a data set by its name."""
     if name == "blobs":
         return blobs()
     if name == "patches":
@@ -52,13 +53,13 @@ def rows(name: str) -> np.ndarray:
 
 
 def centroids(X: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Centroids of the centred rows after ten iterations from random rows, cluster sizes, and the objective."""
+    """Return centroids of the centred rows after ten iterations from random rows, cluster sizes, and the objective."""
     model = KMeans(K, init="random", n_init=1, max_iter=10, random_state=0).fit(X - X.mean(axis=0))
     return model.cluster_centers_, np.bincount(model.labels_, minlength=K), float(model.inertia_)
 
 
 def split(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Training rows, test rows, and their labels where there are any."""
+    """Return training rows, test rows and their labels; word vectors have no labels."""
     if name == "blobs":
         return data.blobs()
     if name == "words":

@@ -1,12 +1,11 @@
-"""The frontier: excess objective against multiply-adds, one panel per set of centroids."""
-
-from pathlib import Path
+"""The figure of benchmarks.factorization: excess objective against multiply-adds, one panel per set of centroids."""
 
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-DOCS = Path(__file__).parents[1] / "docs"
-STYLES = {  # marker, colour; lines join what can be had at every budget
+from benchmarks.harness import DOCS
+
+STYLES = {  # marker, colour; a line joins the points of methods that take any budget
     "sparse ALS": ("o-", "#b2182b"),
     "truncated SVD": ("s-", "#2166ac"),
     "thresholded U": ("^-", "#4d4d4d"),
@@ -20,7 +19,7 @@ STYLES = {  # marker, colour; lines join what can be had at every budget
 
 
 def draw(records):
-    """Write docs/frontier.png; the path."""
+    """Write docs/frontier.png and return its path."""
     records = [r for r in records if "skipped" not in r]
     panels = list(dict.fromkeys((r["data"], r["K"], r["D"]) for r in records))
     n_columns = 4
@@ -40,7 +39,6 @@ def draw(records):
         "Excess of the k-means objective with factored centroids, against multiply-adds per point", fontsize=11
     )
     figure.tight_layout(rect=(0, 0.05, 1, 0.98))
-    DOCS.mkdir(exist_ok=True)
     path = DOCS / "frontier.png"
     figure.savefig(path, dpi=110)
     return path

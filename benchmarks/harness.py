@@ -1,32 +1,53 @@
-"""Timing side by side: every candidate in every round, best of the rounds, ratios of one run."""
+"""Parts that all benchmarks share: timing side by side, tables, and results as JSON."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from quickmeans.experiments.timing import alternate, machine
+from rich.console import Console
+from rich.table import Table
 
-__all__ = ["alternate", "keeping", "load", "machine", "save"]
+from quickmeans.timing import alternate, machine, timed
+
+__all__ = ["DOCS", "alternate", "console", "keeping", "load", "machine", "save", "show", "timed"]
 
 RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parent.parent / "docs"
+console = Console(width=140)
 
 
 def keeping(calls: dict[str, Callable[[], Any]]) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
-    """The same calls, and where they leave their last results."""
+    """Return calls that store their results, and the dictionary of the last results."""
     results: dict[str, Any] = {}
     return {name: lambda name=name: results.__setitem__(name, calls[name]()) for name in calls}, results  # type: ignore[misc]
 
 
 def load(name: str) -> dict[str, Any]:
-    """Earlier results, if there are any."""
+    """Return earlier results, or an empty dictionary."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
 
 def save(name: str, content: dict[str, Any]) -> Path:
-    """Write the results as JSON beside the benchmark."""
+    """Write the results as JSON."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(content, indent=1) + "\n")
     return path
+
+
+def show(title: str, records: list[dict[str, Any]], columns: list[str]) -> None:
+    """Print a table of records."""
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column.replace("_", " "), justify="left" if column in ("data", "method") else "right")
+    for record in records:
+        table.add_row(*(_cell(record[column]) for column in columns))
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{key} {_cell(item)}" for key, item in value.items())
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""One parameter of QKMeans changed at a time: seconds of fit and predict, objective, labels and size of the model.
+"""One parameter of QKMeans at a time: seconds of fit and predict, objective, labels and size of the model.
 
     python -m benchmarks.knobs
 
@@ -6,19 +6,17 @@ Image patches, ten iterations unless the parameter says otherwise, all from the 
 thread. Writes benchmarks/results/knobs.json.
 """
 
-import os
-import tempfile
 import time
 import warnings
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.data import rows
-from benchmarks.harness import alternate, keeping, machine, save
+from benchmarks.harness import alternate, console, keeping, machine, save
 from quickmeans import QKMeans
+from quickmeans.files.container import encode
 
 K = 512
 BASE = {"max_iter": 10, "tol": 0, "random_state": 0, "n_threads": 1}
@@ -40,15 +38,8 @@ KNOBS = {
 }
 
 
-def file_size(model):
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model")
-        model.save(path)
-        return os.path.getsize(path)
-
-
 def main():
-    warnings.simplefilter("ignore", ConvergenceWarning)  # ten iterations are what was asked for
+    warnings.simplefilter("ignore", ConvergenceWarning)  # after ten iterations
     X = rows("patches")
     models = {name: QKMeans(K, **BASE | changes) for name, changes in KNOBS.items()}
     fits, fitted = keeping({name: lambda model=model: model.fit(X) for name, model in models.items()})
@@ -66,7 +57,7 @@ def main():
                 "n_iter": model.n_iter_,
                 "objective_ratio": model.inertia_ / fitted["default"].inertia_,
                 "equal_labels": float(np.mean(exact == model.predict(X))),
-                "bytes": file_size(model),
+                "bytes": len(encode(model.to_state())),
             }
         )
     table = Table("", "fit, s", "predict, ms", "iterations", "objective", "labels as exact", "file, kB")
@@ -75,9 +66,9 @@ def main():
             r["knob"], f"{r['fit']:.2f}", f"{1e3 * r['predict']:.1f}", str(r["n_iter"]), f"{r['objective_ratio']:.4f}",
             f"{100 * r['equal_labels']:.1f} %", f"{r['bytes'] / 1e3:.0f}",
         )  # fmt: skip
-    Console(width=140).print(table)
-    K_D_N = {"K": K, "D": X.shape[1], "N": len(X)}
-    save("knobs", {"machine": machine("scikit-learn"), **K_D_N, "records": records})
+    console.print(table)
+    sizes = {"K": K, "D": X.shape[1], "N": len(X)}
+    save("knobs", {"machine": machine("scikit-learn"), **sizes, "records": records})
 
 
 if __name__ == "__main__":

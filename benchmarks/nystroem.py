@@ -1,15 +1,14 @@
-"""QKNystroem against scikit-learn's Nystroem and RBFSampler: time per row, error of the kernel matrix, SVM accuracy.
+"""QKNystroem and scikit-learn's Nystroem and RBFSampler: time per row, error of the kernel matrix, SVM accuracy.
 
     QUICKMEANS_DATA=... python -m benchmarks.nystroem [time error svm] [mnist fashion-mnist blobs] [10 16 ...]
 
-The kernel is Gaussian with gamma="mean-distance". Errors are those of the kernel matrix of 1000 rows that were not used
-to fit, and of 1000 that were. Prints progress and writes benchmarks/results/nystroem.json; sections that were not asked
-for stay as they were. `python -m benchmarks.nystroem plot` draws docs/nystroem.png from it.
+The kernel is Gaussian with gamma="mean-distance". Errors are those of the kernel matrices of 1000 test rows and of 1000
+training rows. Prints progress and writes benchmarks/results/nystroem.json; the entries of other sections are kept.
+`python -m benchmarks.nystroem plot` draws docs/nystroem.png from it.
 """
 
 import sys
 
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import rbf_kernel
@@ -28,7 +27,7 @@ CASES = [(name, K) for name in ("mnist", "fashion-mnist") for K in (10, 16, 30, 
 
 
 def scaled(name):
-    """Training rows, test rows and their labels; images between 0 and 1."""
+    """Return training rows, test rows and their labels; pixels are scaled to between 0 and 1."""
     X, test, *labels = split(name)
     scale = np.float32(1 if name == "blobs" else 255)
     return X / scale, test / scale, *labels
@@ -43,7 +42,7 @@ def summary(values):
 
 
 def error(cases):
-    """The error of the kernel matrix of 1000 test rows, and of 1000 of the training rows, five seeds."""
+    """Measure the error of the kernel matrices of 1000 test rows and of 1000 training rows, with five seeds."""
     for name, K in cases:
         X, test, *_ = scaled(name)
         test, record = test[:1000], {"data": name, "K": K, "error": {}, "training_error": {}, "multiply_adds": {}}
@@ -55,25 +54,22 @@ def error(cases):
         gamma = models[0].gamma_
         distances = ((test**2).sum(1)[:, None] + (test**2).sum(1) - 2 * test @ test.T).clip(min=0)
         exact = np.exp(-gamma * distances)
-        found = []
+        errors = []
         for seed in SEEDS:
             F = RBFSampler(gamma=gamma, n_components=K, random_state=seed).fit(test).transform(test)
-            found.append(np.linalg.norm(exact - F @ F.T) / np.linalg.norm(exact))
-        record["error"]["RBFSampler"] = summary(found)
+            errors.append(np.linalg.norm(exact - F @ F.T) / np.linalg.norm(exact))
+        record["error"]["RBFSampler"] = summary(errors)
         print(record, flush=True)
         yield record
 
 
 def classifier(name):
-    """A linear SVM: one class against the others, or class against class where there are a thousand of 29 rows."""
+    """Return a linear SVM: one-versus-rest for images, one-versus-one for the thousand small classes of Blobs."""
     return SVC(kernel="linear", C=10) if name == "blobs" else LinearSVC(random_state=0)
 
 
 def svm(cases):
-    """Accuracy of linear SVMs on the features.
-
-    Few landmarks: five seeds. Many take long, above all with a thousand classes: one seed.
-    """
+    """Measure the accuracy of linear SVMs on the features: five seeds up to 30 landmarks, one seed above."""
     for name, K in cases:
         X, test, y, expected = scaled(name)
         seeds = SEEDS if K <= 30 else SEEDS[:1]
@@ -89,7 +85,7 @@ def svm(cases):
 
 
 def time(cases):
-    """Microseconds per row of features and of kernel rows, on all training rows."""
+    """Measure microseconds per row of features and of kernel values, on all training rows."""
     for name, K in cases:
         X = scaled(name)[0]
         models = {"kmeans": fitted(X, K, "kmeans", 0), "qkmeans": fitted(X, K, "qkmeans", 0)}
@@ -126,7 +122,7 @@ SECTIONS = {"time": time, "error": error, "svm": svm}
 
 
 def keep(section, record):
-    """Into the file at once: the record in the place of an earlier one of the same case."""
+    """Write a record to the file; it replaces an earlier one of the same case."""
     content = load("nystroem")
     content.setdefault("gamma", "mean-distance")
     content.setdefault("seeds", len(SEEDS))
@@ -139,27 +135,26 @@ def keep(section, record):
 
 
 def plot():
-    """Error against K for every kind of landmark."""
+    """Draw the error against K for every kind of landmarks."""
     records = load("nystroem")["error"]["records"]
     names = list(dict.fromkeys(record["data"] for record in records))
     figure, panels = axes(len(names), "Error of the kernel matrix of 1000 test rows (mean and deviation of five seeds)")
     for panel, name in zip(panels, names, strict=True):
-        mine = [record for record in records if record["data"] == name]
+        own = [record for record in records if record["data"] == name]
         for kind in [*KINDS, "RBFSampler"]:
-            values = [record["error"][kind] for record in mine]
+            values = [record["error"][kind] for record in own]
             style = {"fmt": "k--", "zorder": 3} if kind == "kmeans" else {"fmt": "o-"}
-            panel.errorbar([record["K"] for record in mine], [value["mean"] for value in values],
+            panel.errorbar([record["K"] for record in own], [value["mean"] for value in values],
                            [value["deviation"] for value in values], label=kind,
                            lw=3 if kind == "qkmeans" else 1, **style)  # fmt: skip
         panel.set(title=name, xlabel="landmarks", ylabel="relative error", xscale="log", yscale="log")
         panel.grid(alpha=0.3, which="both")
     panels[-1].legend(fontsize=8, loc="center right")
     finish(figure, "nystroem")
-    plt.close(figure)
 
 
 def main():
-    """Arguments are sections, data sets and numbers of landmarks; of what is not named, all."""
+    """Run the sections, data sets and numbers of landmarks that the arguments name; by default all."""
     arguments = sys.argv[1:]
     if "plot" in arguments:
         plot()

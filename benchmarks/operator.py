@@ -1,9 +1,9 @@
-"""The operator against its peers: the paper's Figure 1, nearest rows, single vectors.
+"""SparseProduct and its peers: the paper's Figure 1, nearest rows, single vectors.
 
     python -m benchmarks.operator [--quick]
 
-(as a module: a script of this name would hide the standard library's `operator`). Prints the tables and writes
-benchmarks/results/operator.json. Leave the machine alone while it runs.
+It must run as a module: as a script it would hide the standard library's `operator`. Prints the tables and writes
+benchmarks/results/operator.json. No other program should run meanwhile.
 """
 
 import argparse
@@ -29,12 +29,12 @@ SPARSITY_LEVELS = (2, 3, 5, 10)
 ASSIGNMENTS = [(128, 2000, 29000), (512, 2000, 29000), (512, 384, 60000), (4096, 768, 10000), (65536, 128, 8000)]
 SINGLE_VECTORS = [(512, 256), (362, 362), (256, 512), (2048, 64), (16384, 8), (128, 1024), (1024, 128), (1024, 1024),
                   (512, 2000), (2000, 512), (4096, 768), (65536, 128)]  # fmt: skip
-# Floors to reach: times faster than scikit-learn, and time over that of X.sum().
-FLOORS = {0: (5, 0.8), 1: (6.5, 1.7), 2: (4.3, None), 3: (16, None), 4: (12, None)}
+# number of the assignment -> goals: times faster than scikit-learn, and time over that of X.sum()
+GOALS = {0: (5, 0.8), 1: (6.5, 1.7), 2: (4.3, None), 3: (16, None), 4: (12, None)}
 
 
 def projected_factor(shape, k, rng):
-    """Normal entries, kept where they are among the k largest of their row or column: the paper's constraint."""
+    """Return random entries that are among the k largest of their row or column, the paper's constraint."""
     M = rng.standard_normal(shape, dtype=np.float32) / k**0.5
     keep = np.zeros(shape, bool)
     for axis in (0, 1):
@@ -44,7 +44,7 @@ def projected_factor(shape, k, rng):
 
 
 def projected_chain(K, D, k, rng):
-    """log2(A) factors of the paper's shapes, A = min(K, D)."""
+    """Return log2(A) factors of the paper's shapes, A = min(K, D)."""
     A = min(K, D)
     shapes = [(A, A)] * max(int(np.log2(A)) - 1, 0)
     shapes = [(K, A), *shapes] if K > D else [*shapes, (A, D)]
@@ -52,7 +52,7 @@ def projected_chain(K, D, k, rng):
 
 
 def figure_1(sizes, counts):
-    """D x D operators of log2 D factors on sets of vectors."""
+    """Time D x D operators of log2 D factors on sets of vectors."""
     rows = []
     for D in sizes:
         rng = np.random.default_rng(D)
@@ -66,7 +66,7 @@ def figure_1(sizes, counts):
 
 
 def apply_to(M, U, chains):
-    """Milliseconds of every way to apply the operators to M, and how far ours is from SciPy's result."""
+    """Return the milliseconds of every way to apply the operators to M, and the difference from SciPy's result."""
     calls = {"numpy dense": lambda: U @ M}
     error = 0.0
     for k, chain in chains.items():
@@ -85,7 +85,7 @@ def gemm_argmin(X, U, half_norms):
 
 
 def assignment(K, D, N):
-    """Nearest row of a product with sparsity level 5, against the dense peers on the same shapes."""
+    """Time the nearest row of a product with sparsity level 5, and dense peers on the same shapes."""
     rng = np.random.default_rng(K + D)
     V = SparseProduct(projected_chain(K, D, 5, rng))
     U = V.toarray()
@@ -120,7 +120,7 @@ def assignment(K, D, N):
 
 
 def single_vector(K, D):
-    """One vector: ``V @ x`` against ``U @ x``."""
+    """Time ``V @ x`` and ``U @ x`` for one vector."""
     rng = np.random.default_rng(0)
     V = SparseProduct(projected_chain(K, D, 5, rng))
     U, x = V.toarray(), rng.standard_normal(D, dtype=np.float32)
@@ -148,10 +148,10 @@ def print_figure_1(rows):
 def print_assignments(rows):
     table = Table(title="Nearest row, sparsity level 5: times faster than ...")
     peers = ["sklearn predict", "BLAS + argmin", "faiss IndexFlatL2", "SuperKMeans.assign"]
-    for name in ["K, D, N", "ms", *peers, "floor", "over X.sum()", "floor", "dense factor / BLAS", "equal labels"]:
+    for name in ["K, D, N", "ms", *peers, "goal", "over X.sum()", "goal", "dense factor / BLAS", "equal labels"]:
         table.add_column(name, justify="right")
     for i, row in enumerate(rows):
-        ms, (faster, over) = row["milliseconds"], FLOORS[i]
+        ms, (faster, over) = row["milliseconds"], GOALS[i]
         table.add_row(
             f"{row['K']}, {row['D']}, {row['N']}",
             f"{ms['quickmeans']:.1f}",

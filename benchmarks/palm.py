@@ -1,24 +1,23 @@
-"""palm4MSA and its hierarchical variant against pyfaust's, on the same matrices with the same sets and sweeps.
+"""palm4MSA, hierarchical palm4MSA and those of pyfaust, on the same matrices with the same sets and sweeps.
 
     QUICKMEANS_DATA=... python -m benchmarks.palm
 
-Seconds per sweep are those of a whole call divided by its sweeps. pyfaust runs with both of its update orders on its
-newer implementation (the default one is slower), without weights, as it knows none. Prints a table and writes
+Seconds per sweep are the seconds of a call divided by its sweeps. pyfaust runs with both of its update orders in its
+newer implementation, which is faster than the default one; it has no weights. Prints a table and writes
 benchmarks/results/palm.json.
 """
 
 import warnings
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import centroids, rows
-from benchmarks.harness import alternate, machine, save
+from benchmarks.harness import alternate, console, keeping, machine, save
 from quickmeans.transform import hadamard, hierarchical_palm4msa, palm4msa
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # about packages that it does without
+    warnings.simplefilter("ignore")  # about optional packages
     from pyfaust.fact import hierarchical
     from pyfaust.fact import palm4msa as faust_palm4msa
     from pyfaust.factparams import ParamsHierarchical, ParamsPalm4MSA, StoppingCriterion
@@ -44,7 +43,7 @@ def faust_flat(U, Q, k, right_to_left):
 
 
 def faust_hierarchical(U, Q, k):
-    """The residual on the right, halved per level, as in hierarchical_palm4msa."""
+    """Return a call whose residual is on the right and halved per level, as in hierarchical_palm4msa."""
     *square, last = shapes(U, Q)
     levels = [max(k, len(U) >> level) for level in range(1, Q - 1)]
     residuals = [splincol(last, residual) for residual in levels] + [splincol(last, k)]
@@ -55,21 +54,14 @@ def faust_hierarchical(U, Q, k):
 
 
 def compare(name, U, Q, k, calls, rounds):
-    """One record per candidate: best seconds, relative error and non-zeros of its result."""
-    results = {}
-
-    def keeping(method, call):
-        def run():
-            results[method] = call()
-
-        return run
-
-    seconds = alternate({m: keeping(m, call) for m, call in calls.items()}, rounds=rounds, most=20.0)
+    """Return one record per candidate: best seconds, relative error and non-zeros of its result."""
+    calls, results = keeping(calls)
+    seconds = alternate(calls, rounds=rounds, most=20.0)
     records = []
     for method, best in seconds.items():
-        found = results[method]
-        product = found.product if hasattr(found, "product") else found
-        nnz = product.nnz if hasattr(found, "product") else int(found.nnz_sum())
+        result = results[method]
+        product = result.product if hasattr(result, "product") else result
+        nnz = product.nnz if hasattr(result, "product") else int(result.nnz_sum())
         records.append({"data": name, "K": U.shape[0], "D": U.shape[1], "n_factors": Q, "sparsity_level": k,
                         "method": method, "nnz": nnz, "seconds": best,
                         "relative_error": relative_error(U, product.toarray())})  # fmt: skip
@@ -83,7 +75,6 @@ def matrices():
 
 
 def main():
-    console = Console(width=120)
     records = []
     for name, U, Q, k in matrices():
         flat = {

@@ -1,4 +1,4 @@
-"""Factorizations by pyfaust: each gives the product as a dense matrix, and its non-zeros."""
+"""Factorizations by pyfaust: each returns the product as a dense matrix, and its number of non-zeros."""
 
 import warnings
 from itertools import pairwise
@@ -12,7 +12,7 @@ with warnings.catch_warnings():
 
 
 def palm4msa(A, n_factors, sparsity_level, n_sweeps):
-    """Factors with so many entries per row and column."""
+    """Factor with so many non-zeros per row and column of a factor."""
     K, D = A.shape
     dims = [K, *[min(K, D)] * (n_factors - 1), D]
     constraints = [ConstraintInt("splincol", n, m, sparsity_level) for n, m in pairwise(dims)]
@@ -20,7 +20,7 @@ def palm4msa(A, n_factors, sparsity_level, n_sweeps):
 
 
 def hierarchical(A, n_factors, sparsity_level):
-    """The setting for rectangular matrices; it wants no more rows than columns, and its residual stays dense."""
+    """Factor with the setting for wide matrices, a tall one as its transpose; the residual stays dense."""
     if A.shape[0] > A.shape[1]:
         V, nnz = hierarchical(np.ascontiguousarray(A.T), n_factors, sparsity_level)
         return V.T, nnz
@@ -28,7 +28,7 @@ def hierarchical(A, n_factors, sparsity_level):
 
 
 def fdb(A, rank):
-    """Four butterfly factors with blocks of the given rank."""
+    """Return four butterfly factors with blocks of the given rank."""
     return _dense(fact.fdb(A, n_factors=4, rank=rank))
 
 

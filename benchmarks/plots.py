@@ -1,15 +1,12 @@
-"""The figures of the clustering benchmark, drawn from benchmarks/results/clustering.json into docs/.
+"""The figures of benchmarks.clustering, drawn from its results into docs/.
 
 python -m benchmarks.plots
 """
 
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
-from benchmarks.harness import load
+from benchmarks.harness import DOCS, load
 
-DOCS = Path(__file__).parent.parent / "docs"
 COLOURS = {"QKMeans": "#0b6e4f", "SuperKMeans": "#c8553d", "sklearn lloyd": "#3d5a80"}
 
 
@@ -20,25 +17,24 @@ def axes(n_panels, title):
 
 
 def finish(figure, name):
-    DOCS.mkdir(exist_ok=True)
     figure.savefig(DOCS / f"{name}.png", dpi=110)
     plt.close(figure)
     print(f"docs/{name}.png")
 
 
 def curve(records):
-    """Time against objective."""
+    """Draw the objective against time."""
     names = list(dict.fromkeys(record["data"] for record in records))
     figure, panels = axes(len(names), "Time and objective, every method from its own start, K = 1024")
     for panel, name in zip(panels, names, strict=True):
-        mine = [record for record in records if record["data"] == name]
-        lowest = min(record["objective"] for record in mine)
+        own = [record for record in records if record["data"] == name]
+        lowest = min(record["objective"] for record in own)
         for family, colour in COLOURS.items():
-            line = [r for r in mine if r["method"].startswith(family + ", ") and "iterations" in r["method"]]
+            line = [r for r in own if r["method"].startswith(family + ", ") and "iterations" in r["method"]]
             if line:
                 points = sorted((r["seconds"], r["objective"] / lowest - 1) for r in line)
                 panel.plot(*zip(*points, strict=True), "o-", color=colour, label=f"{family}, more iterations")
-        for record in mine:
+        for record in own:
             if "two levels" in record["method"]:
                 panel.plot(record["seconds"], record["objective"] / lowest - 1, "s", color=COLOURS["SuperKMeans"],
                            mfc="none", label="SuperKMeans, two levels")  # fmt: skip
@@ -50,28 +46,26 @@ def curve(records):
 
 
 def clusters(records):
-    """Seconds per iteration against K, and where QKMeans becomes the fastest."""
+    """Draw seconds per iteration against K, and the K from which on QKMeans is the fastest."""
     names = list(dict.fromkeys(record["data"] for record in records))
     figure, panels = axes(len(names), "Seconds per iteration, five iterations from the same rows")
     for panel, name in zip(panels, names, strict=True):
-        mine = [record for record in records if record["data"] == name]
+        own = [record for record in records if record["data"] == name]
         for method, colour in COLOURS.items():
-            panel.loglog([r["K"] for r in mine], [r["seconds_per_iteration"][method] for r in mine], "o-",
+            panel.loglog([r["K"] for r in own], [r["seconds_per_iteration"][method] for r in own], "o-",
                          color=colour, label=method)  # fmt: skip
-        lost = [
-            r["K"] for r in mine if min(r["seconds_per_iteration"], key=r["seconds_per_iteration"].get) != "QKMeans"
-        ]
-        first = next((r["K"] for r in mine if not any(r["K"] <= K for K in lost)), None)
+        lost = [r["K"] for r in own if min(r["seconds_per_iteration"], key=r["seconds_per_iteration"].get) != "QKMeans"]
+        first = next((r["K"] for r in own if not any(r["K"] <= K for K in lost)), None)
         if first is not None:
             panel.axvline(first, color="grey", ls=":", label=f"QKMeans fastest from K = {first} on")
-        panel.set(title=f"{name}, D = {mine[0]['D']}", xlabel="K", ylabel="seconds")
+        panel.set(title=f"{name}, D = {own[0]['D']}", xlabel="K", ylabel="seconds")
         panel.grid(alpha=0.3, which="both")
         panel.legend()
     finish(figure, "time-against-clusters")
 
 
 def rows(records):
-    """Fit time against N."""
+    """Draw the fit time against N."""
     figure, (panel,) = axes(1, "Ten iterations, K = 1024, D = 256, noisy mixture")
     for method, colour in COLOURS.items():
         panel.loglog([r["N"] for r in records], [r["seconds"][method] for r in records], "o-", color=colour,

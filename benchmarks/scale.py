@@ -1,8 +1,8 @@
-"""QKMeans past memory and past one machine.
+"""QKMeans on files, mini-batches and Dask: growth with N, K and D, reading from disk, peers.
 
     QUICKMEANS_DATA=... python -m benchmarks.scale [rows clusters columns disk overlap batches dask] [--files DIRECTORY]
 
-Files of up to 10 GB are made in the directory (default: a temporary one); all but the largest are removed afterwards.
+Files of up to 10 GB are written to the directory (default: a temporary one); all but the largest are removed again.
 Prints tables and writes benchmarks/results/scale.json, one entry per section; `python -m benchmarks.scale plot` draws
 docs/scale.png from it.
 """
@@ -16,23 +16,21 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.data import rows
-from benchmarks.harness import load, machine, save
+from benchmarks.harness import DOCS, console, load, machine, save, show
 from quickmeans import QKMeans
+from quickmeans.comparison.objective import objective
 
-console = Console(width=140)
-DOCS = Path(__file__).parent.parent / "docs"
-PIECE = 200_000  # rows that are made at a time
+PIECE = 200_000  # rows that are generated at a time
 
 
 def overlapping(n_rows, n_columns, seed=0):
-    """Rows in pieces: 4096 centres in a subspace of an eighth of the dimension, with much noise."""
+    """Generate rows in pieces: 4096 centres in a subspace of D / 8 dimensions, with much noise."""
     shape = np.random.default_rng(seed)
     basis = shape.standard_normal((max(n_columns // 8, 4), n_columns)).astype(np.float32) / 4
     centers = shape.standard_normal((4096, len(basis))).astype(np.float32)
@@ -43,7 +41,7 @@ def overlapping(n_rows, n_columns, seed=0):
 
 
 def written(directory, n_rows, n_columns):
-    """A file of such rows."""
+    """Return the path of a file of such rows."""
     path = Path(directory) / f"rows-{n_rows}-{n_columns}.npy"
     if not path.exists():
         out = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, n_columns))
@@ -57,13 +55,9 @@ _FIT = """
 import json, sys, time
 import numpy as np
 from quickmeans import QKMeans
+from quickmeans.comparison.worker import memory
 
 path, options, in_memory = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3] == "memory"
-
-def resident(kind):
-    lines = open("/proc/self/status").read().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(kind)).split()[1])
-
 X = np.load(path) if in_memory else path
 if options.pop("given", False):
     mapped = np.load(path, mmap_mode="r")
@@ -74,22 +68,22 @@ QKMeans(4, max_iter=1).fit(np.random.default_rng(0).random((100, 8), np.float32)
 start = time.perf_counter()
 model = QKMeans(tol=0, random_state=0, **options).fit(X)
 seconds = time.perf_counter() - start
-print(json.dumps({"seconds": seconds, "peak_bytes": resident("VmHWM"), "n_iter": model.n_iter_,
+print(json.dumps({"seconds": seconds, "peak_bytes": memory(peak=True), "n_iter": model.n_iter_,
                   "objective": model.inertia_, "product": repr(model.product_), "candidates": model.n_candidates_}))
 """
 
 
 def fitted(path, in_memory=False, **options):
-    """A fit in a process of its own: seconds, peak resident memory of the whole process."""
+    """Fit in a process of its own; return seconds, peak resident memory of the process, and facts on the model."""
     command = [sys.executable, "-W", "ignore", "-c", _FIT, path, json.dumps(options), "memory" if in_memory else "disk"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
 def slope(records, key, what):
-    """Of seconds or bytes against the key, both in logarithms, over the upper half of the range."""
-    some = records[len(records) // 2 - 1 :]
-    return float(np.polyfit(np.log([r[key] for r in some]), np.log([r[what] for r in some]), 1)[0])
+    """Return the slope of seconds or bytes against the key, both in logarithms, over the upper half of the range."""
+    upper = records[len(records) // 2 - 1 :]
+    return float(np.polyfit(np.log([r[key] for r in upper]), np.log([r[what] for r in upper]), 1)[0])
 
 
 def against(directory, key, shapes, n_iter):
@@ -108,22 +102,22 @@ def against(directory, key, shapes, n_iter):
 
 
 def against_rows(directory):
-    """Fit time and peak memory against N."""
+    """Measure fit time and peak memory against N."""
     return against(directory, "N", [(N, 256, 256) for N in (10**5, 10**5 * 3, 10**6, 10**6 * 3, 10**7)], 3)
 
 
 def against_clusters(directory):
-    """Fit time against K."""
+    """Measure fit time and peak memory against K."""
     return against(directory, "K", [(200_000, 256, 2**k) for k in (8, 10, 12, 14, 16)], 2)
 
 
 def against_columns(directory):
-    """Fit time against D."""
+    """Measure fit time and peak memory against D."""
     return against(directory, "D", [(60_000, 2**d, 512) for d in (6, 7, 8, 9, 10, 11, 12)], 3)
 
 
 def disk(directory):
-    """A 10 GB file against a tenth of it in memory: time per byte, and memory."""
+    """Compare a 10 GB file with a tenth of it in memory: time per byte, and memory."""
     options = {"n_clusters": 1024, "max_iter": 8}
     path = written(directory, 10**7, 256)
     large = fitted(path, **options) | {"bytes": path.stat().st_size}
@@ -138,8 +132,8 @@ def disk(directory):
     return {"file": large, "memory": small, "time_per_byte": ratio}
 
 
-def forget(path):
-    """Take the file out of the system's cache."""
+def drop_cache(path):
+    """Remove the file from the system's cache."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -156,14 +150,14 @@ def timed(call, before=lambda: None, rounds=3):
 
 
 def overlap(directory):
-    """One pass over a file that is not in the system's cache: reading alone, computing alone, both."""
+    """Time one pass over a file that is not in the system's cache: reading alone, computing alone, both."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from quickmeans.data import open_rows
-    from quickmeans.data.stream import SourceStream
-    from quickmeans.kmeans.passes import ChunkPass
-    from quickmeans.kmeans.points import Points
+    from quickmeans.data.stream import StreamRows
+    from quickmeans.kmeans.chunk_pass import ChunkPass
+    from quickmeans.kmeans.rows import Points
 
     path = written(directory, 10**6, 256)
     X = np.load(path)
@@ -172,25 +166,24 @@ def overlap(directory):
     pq.write_table(table, parquet, compression="zstd", use_dictionary=False, row_group_size=20_000)
     del table
     model = QKMeans(1024, max_iter=2, random_state=0).fit(X[:100_000])
-    records = []
+    variances, records = X[:100_000].var(axis=0, dtype=np.float64), []
     for name, file, held in (("npy", path, X), ("parquet, zstd", parquet, X[:400_000])):
         source = open_rows(file)
         in_memory = open_rows(held)
 
         def read(source=source):
-            for _ in SourceStream(source).blocks():
+            for _ in StreamRows(source).blocks():
                 pass
 
         def one_pass(source):
-            points = Points.of_frame(SourceStream(source), None, 2, model._frame)
-            ChunkPass(points, 1024).assign(model._screen)
+            rows = StreamRows(source)
+            points = Points(rows, model.assigner_.geometry, rows.shape[0], variances, n_threads=2)
+            ChunkPass(points, 1024).assign(model.assigner_)
 
-        def emptied(file=file):
-            forget(file)
-
-        reading = timed(read, emptied)
+        cold = partial(drop_cache, file)
+        reading = timed(read, cold)
         computing = timed(lambda source=in_memory: one_pass(source))
-        both = timed(lambda source=source: one_pass(source), emptied)
+        both = timed(lambda source=source: one_pass(source), cold)
         records.append({"file": name, "bytes": file.stat().st_size, "reading": reading, "computing": computing,
                         "both": both, "over_the_longer": both / max(reading, computing),
                         "over_the_sum": both / (reading + computing)})  # fmt: skip
@@ -200,41 +193,27 @@ def overlap(directory):
     return records
 
 
-def objective(X, centers):
-    """To the nearest centroid, in float64."""
-    blocks = np.array_split(X, max(len(X) // 4096, 1))
-    return sum(float(((block - centers[_nearest(block, centers)]) ** 2).sum(dtype=np.float64)) for block in blocks)
-
-
-def _nearest(block, centers):
-    return (np.einsum("kd,kd->k", centers, centers) / 2 - block @ centers.T).argmin(axis=1)
-
-
 def batches(directory):
-    """Mini-batches, against scikit-learn's to the same objective; both draw their own start."""
+    """Time mini-batches until the objective of scikit-learn's is reached; both draw their own start."""
     from sklearn.cluster import MiniBatchKMeans
 
     records = []
     for name, K, size in (("mnist", 1024, 1024), ("mnist", 1024, 4096), ("fashion-mnist", 256, 1024),
                           ("words", 512, 1024)):  # fmt: skip
-        X, found = rows(name), {}
-
-        def peer(X=X, K=K, size=size, found=found):
-            found["centers"] = MiniBatchKMeans(K, batch_size=size, n_init=1, random_state=0).fit(X).cluster_centers_
-
-        def fit(n_iter, X=X, K=K, size=size, found=found):
-            found["centers"] = QKMeans(K, batch_size=size, max_iter=n_iter, random_state=0).fit(X).cluster_centers_
-
+        X = rows(name)
+        peer_model = MiniBatchKMeans(K, batch_size=size, n_init=1, random_state=0)
+        peer = partial(peer_model.fit, X)
         theirs = timed(peer, rounds=1)
-        goal = objective(X, found["centers"])
+        goal = objective(X, peer_model.cluster_centers_)
         for n_iter in (1, 2, 3, 4, 5, 6, 8):
-            ours = timed(lambda n=n_iter, fit=fit: fit(n), rounds=1)
-            reached = objective(X, found["centers"])
+            model = QKMeans(K, batch_size=size, max_iter=n_iter, random_state=0)
+            ours = timed(partial(model.fit, X), rounds=1)
+            reached = objective(X, model.cluster_centers_)
             if reached <= goal:
                 break
         for _ in range(0 if theirs > 10 else 3):  # by turns
             theirs = min(theirs, timed(peer, rounds=1))
-            ours = min(ours, timed(lambda n=n_iter, fit=fit: fit(n), rounds=1))
+            ours = min(ours, timed(partial(model.fit, X), rounds=1))
         records.append({"data": name, "K": K, "batch": size, "sklearn": theirs, "ours": ours, "passes": n_iter,
                         "times_faster": theirs / ours, "objective_over_sklearn": reached / goal})  # fmt: skip
     show("Mini-batches to the same objective", records, list(records[0]))
@@ -242,12 +221,10 @@ def batches(directory):
 
 
 def on_dask(directory):
-    """Two local workers, against dask_ml from the same start: seconds per iteration; and what is sent."""
+    """Compare with dask_ml on two local workers from the same start: seconds per iteration, and bytes of messages."""
     import dask.array as da
     from dask_ml.cluster import KMeans
     from distributed import Client, LocalCluster, wait
-
-    from quickmeans.kmeans.screen import ProductRows
 
     K, D, N = 512, 384, 200_000
     X = np.concatenate(list(overlapping(N, D)))
@@ -278,8 +255,8 @@ def on_dask(directory):
         "times_faster": seconds["dask_ml"] / seconds["QKMeans"],
         "objective_over_dask_ml": objectives["QKMeans"] / objectives["dask_ml"],
         "bytes_dense_float32": dense,
-        "bytes_screen": len(pickle.dumps(models["QKMeans"]._screen)),
-        "bytes_product_rows": len(pickle.dumps(ProductRows(paper.product_, paper._frame))),
+        "bytes_screen": len(pickle.dumps(models["QKMeans"].assigner_)),
+        "bytes_product_rows": len(pickle.dumps(paper.assigner_)),
         "product": repr(paper.product_),
     }  # fmt: skip
     columns = ["K", "D", "N", "seconds_per_iteration", "times_faster", "objective_over_dask_ml"]
@@ -287,23 +264,8 @@ def on_dask(directory):
     return record
 
 
-def show(title, records, columns):
-    table = Table(title=title)
-    for column in columns:
-        table.add_column(column.replace("_", " "), justify="right")
-    for record in records:
-        table.add_row(*(cell(record[column]) for column in columns))
-    console.print(table)
-
-
-def cell(value):
-    if isinstance(value, dict):
-        return "\n".join(f"{key} {cell(item)}" for key, item in value.items())
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def plot():
-    """Seconds and peak memory against N, K and D from the stored results."""
+    """Draw seconds and peak memory against N, K and D from the stored results."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -313,15 +275,15 @@ def plot():
     figure, axes = plt.subplots(2, 3, figsize=(11, 5.6), sharex="col")
     kinds = (("seconds", "seconds", "slope", 1), ("peak_bytes", "peak memory, GB", "memory_slope", 1e9))
     for column, (section, key) in enumerate((("rows", "N"), ("clusters", "K"), ("columns", "D"))):
-        found = results[section]["records"]
-        records = found["records"]
+        growth = results[section]["records"]
+        records = growth["records"]
         axes[0, column].set_title(", ".join(f"{k} = {records[0][k]}" for k in "NKD" if k != key))
         axes[1, column].set_xlabel(key)
         for axis, (what, name, kind, unit) in zip(axes[:, column], kinds, strict=True):
             axis.loglog([r[key] for r in records], [r[what] / unit for r in records], "o-")
             axis.set_ylabel(name)
             axis.grid(True, which="both", alpha=0.3)
-            axis.text(0.05, 0.88, f"slope {found[kind]:.2f}", transform=axis.transAxes)
+            axis.text(0.05, 0.88, f"slope {growth[kind]:.2f}", transform=axis.transAxes)
     figure.tight_layout()
     figure.savefig(DOCS / "scale.png", dpi=110)
 
@@ -342,8 +304,8 @@ def main():
     results = load("scale")
     with tempfile.TemporaryDirectory() as temporary:
         for name in given.sections or SECTIONS:
-            found = SECTIONS[name](given.files or temporary)
-            results[name] = {"machine": machine("scikit-learn", "dask", "distributed", "dask-ml"), "records": found}
+            records = SECTIONS[name](given.files or temporary)
+            results[name] = {"machine": machine("scikit-learn", "dask", "distributed", "dask-ml"), "records": records}
             save("scale", results)
     console.print("Results are in benchmarks/results/scale.json")
 

@@ -1,10 +1,10 @@
-"""Nearest-neighbour search against its peers: recall and queries per second, building, the paper's tables, latency.
+"""Nearest-neighbour search and its peers: recall and queries per second, building, the paper's tables, latency.
 
     QUICKMEANS_DATA=... python -m benchmarks.search [curves:DATA ...] [paper:DATA ...] [build latency]
 
-Every ratio is between candidates that took turns in one run; faiss's inverted lists are ours, so that they differ in
-the search alone, except in `build`. Writes benchmarks/results/search.json, one entry per section, and with `plot`
-draws docs/search.png from it.
+Every ratio is between candidates that took turns in one run. Except in `build`, faiss searches our inverted lists, so
+that only the search differs. Writes benchmarks/results/search.json, one entry per section; `plot` draws
+docs/search.png from it.
 """
 
 import sys
@@ -13,25 +13,23 @@ from itertools import pairwise
 
 import faiss
 import numpy as np
-from rich.console import Console
 from sklearn.cluster import KMeans
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from benchmarks.data import split
-from benchmarks.harness import alternate, keeping, load, machine, save
+from benchmarks.harness import DOCS, alternate, console, keeping, load, machine, save
 from quickmeans import QKMeans, QKNeighbors
 
 NEIGHBORS = 10
 LISTS = {"mnist": (256, 1024, 4096, 16384), "fashion-mnist": (256, 1024, 4096), "words": (256, 1024, 4096),
          "blobs": (256, 1024, 4096)}  # fmt: skip
 PROBES = (2, 4, 8, 16, 32, 64, 128)
-ENOUGH = 0.991  # no more probes once the recall is this
+ENOUGH = 0.991  # the recall above which nprobe is not increased
 TARGETS = (0.90, 0.99)
-console = Console(width=150)
 
 
 def recall(ids, true, k):
-    """The share of the k nearest that is among the first k found."""
+    """Return the share of the k nearest rows that are among the first k ids."""
     return float(np.mean([len(np.intersect1d(a[:k], b[:k])) for a, b in zip(ids, true, strict=True)]) / k)
 
 
@@ -42,7 +40,7 @@ def truth(X, Q):
 
 
 def with_hnsw(index):
-    """The same lists with a graph over the centroids in front of them."""
+    """Return the same lists with an HNSW graph over the centroids as quantizer."""
     plain, centers = index.as_faiss_ivf(), index.quantizer_.cluster_centers_.astype(np.float32)
     graph = faiss.IndexHNSWFlat(centers.shape[1], 32)
     graph.add(centers)
@@ -89,8 +87,8 @@ def curves(name):
             if records[-1]["recall@10"] > ENOUGH:
                 break
         del kept
-        mine = [r for r in records if r["n_lists"] == n_lists and r["method"] == "QKNeighbors"]
-        console.print(name, n_lists, [(r["effort"], r["recall@10"], round(r["queries_per_second"])) for r in mine])
+        own = [r for r in records if r["n_lists"] == n_lists and r["method"] == "QKNeighbors"]
+        console.print(name, n_lists, [(r["effort"], r["recall@10"], round(r["queries_per_second"])) for r in own])
     if name == "words":
         hnsw = faiss.IndexHNSWFlat(X.shape[1], 32)
         start = time.perf_counter()
@@ -101,9 +99,9 @@ def curves(name):
             calls, results = keeping({"faiss HNSW": lambda: hnsw.search(Q, NEIGHBORS)[1]})
             note("faiss HNSW", None, ef, alternate(calls, rounds=2)["faiss HNSW"], results["faiss HNSW"])
     brute = NearestNeighbors(algorithm="brute").fit(X)
-    some = Q[:1000]
-    seconds = alternate({"brute": lambda: brute.kneighbors(some, NEIGHBORS)}, rounds=1)["brute"]
-    note("sklearn brute force", None, None, seconds * len(Q) / len(some), true)
+    queries = Q[:1000]
+    seconds = alternate({"brute": lambda: brute.kneighbors(queries, NEIGHBORS)}, rounds=1)["brute"]
+    note("sklearn brute force", None, None, seconds * len(Q) / len(queries), true)
     frontier = {str(target): best_rates(records, target) for target in TARGETS}
     for target, rates in frontier.items():
         console.print(f"{name}: queries per second at recall {target}", rates)
@@ -111,7 +109,7 @@ def curves(name):
 
 
 def rate_at(line, target):
-    """Queries per second at a recall, between two measured points on a logarithmic scale; None if out of range."""
+    """Return queries per second at a recall by log-linear interpolation; None outside the measured range."""
     line = sorted(line, key=lambda r: r["recall@10"])
     for low, high in pairwise(line):
         if low["recall@10"] <= target <= high["recall@10"]:
@@ -121,19 +119,19 @@ def rate_at(line, target):
 
 
 def best_rates(records, target):
-    """For every method, the rate at the target with each number of lists, and the best of them."""
+    """Return for every method the rate at the target with each number of lists, and the best of them."""
     result = {}
     for method in dict.fromkeys(r["method"] for r in records):
-        mine = [r for r in records if r["method"] == method]
-        rates = {str(n): rate_at([r for r in mine if r["n_lists"] == n], target)
-                 for n in dict.fromkeys(r["n_lists"] for r in mine)}  # fmt: skip
+        own = [r for r in records if r["method"] == method]
+        rates = {str(n): rate_at([r for r in own if r["n_lists"] == n], target)
+                 for n in dict.fromkeys(r["n_lists"] for r in own)}  # fmt: skip
         known = [rate for rate in rates.values() if rate]
         result[method] = {"best": max(known, default=None), "by_lists": rates}
     return result
 
 
 def build():
-    """Training and adding, ours and faiss's own, and the recall that each gives."""
+    """Time training and adding, by QKNeighbors and by faiss, and measure the recall of both."""
     records = []
     for name, n_lists, nprobe in (("mnist", 1024, 8), ("fashion-mnist", 1024, 8), ("words", 1024, 32)):
         X, Q, _, _ = split(name)
@@ -151,19 +149,19 @@ def build():
         calls, made = keeping({"QKNeighbors": ours, "faiss": theirs})
         seconds = alternate(calls, rounds=2, most=60)
         made["faiss"].nprobe = nprobe
-        found = {"QKNeighbors": made["QKNeighbors"].kneighbors(Q, NEIGHBORS, False, nprobe=nprobe),
-                 "faiss": made["faiss"].search(Q, NEIGHBORS)[1]}  # fmt: skip
+        ids = {"QKNeighbors": made["QKNeighbors"].kneighbors(Q, NEIGHBORS, False, nprobe=nprobe),
+               "faiss": made["faiss"].search(Q, NEIGHBORS)[1]}  # fmt: skip
         records.append({"data": name, "n_lists": n_lists, "nprobe": nprobe, "seconds": seconds,
                         "times_faster": seconds["faiss"] / seconds["QKNeighbors"],
-                        "recall@10": {key: recall(ids, true, 10) for key, ids in found.items()}})  # fmt: skip
+                        "recall@10": {key: recall(value, true, 10) for key, value in ids.items()}})  # fmt: skip
         console.print(records[-1])
     return records
 
 
 def paper(name):
-    """1NN accuracy by one probed cluster or two, on all test rows, and the time of the first thousand queries."""
+    """Measure the 1NN accuracy of one and two clusters on all test rows, and the time of the first thousand queries."""
     X, Q, y, z = split(name)
-    records, few = [], Q[:1000]
+    records, queries = [], Q[:1000]
     n_iter = 10 if name == "blobs" else 20
     for K in (128, 256, 512) if name == "blobs" else (10, 16, 30):
         for seed in range(2):
@@ -177,11 +175,11 @@ def paper(name):
                 "QKNeighbors, one cluster": lambda Q, o=ours: o.kneighbors(Q, 1, False, nprobe=1),
                 "QKNeighbors, two clusters": lambda Q, o=ours: o.kneighbors(Q, 1, False, nprobe=2),
             }
-            seconds = alternate({key: lambda c=call, Q=few: c(Q) for key, call in calls.items()}, rounds=2, most=6)
+            seconds = alternate({key: lambda c=call, Q=queries: c(Q) for key, call in calls.items()}, rounds=2, most=6)
             for method, call in calls.items():
                 records.append({"K": K, "seed": seed, "method": method,
                                 "accuracy": float((y[call(Q)[:, 0]] == z).mean()),
-                                "microseconds_per_query": seconds[method] / len(few) * 1e6})  # fmt: skip
+                                "microseconds_per_query": seconds[method] / len(queries) * 1e6})  # fmt: skip
         console.print(name, K, {r["method"]: (r["accuracy"], round(r["microseconds_per_query"]))
                                 for r in records if r["K"] == K})  # fmt: skip
     for algorithm in ("brute", "kd_tree", "ball_tree"):
@@ -193,14 +191,14 @@ def paper(name):
 
 
 def scan_one(lists, kmeans, Q):
-    """The K-means version of the search: scikit-learn's predict, then faiss inside the cluster."""
+    """Search with K-means: scikit-learn's predict, then faiss inside the cluster."""
     labels = kmeans.predict(Q).astype(np.int64)[:, None]
     lists.nprobe, lists.parallel_mode = 1, 3
     return lists.search_preassigned(Q, 1, labels, np.zeros(labels.shape, np.float32))[1]
 
 
 def latency():
-    """One query at a time."""
+    """Time one query at a time."""
     records = []
     for name, n_lists, nprobe in (("mnist", 1024, 8), ("mnist", 4096, 16), ("words", 1024, 16)):
         X, Q, _, _ = split(name)
@@ -239,7 +237,7 @@ def plot():
         panel.set(title=name, xlabel="recall@10", ylabel="queries per second, in one batch")
         panel.grid(alpha=0.3, which="both")
         panel.legend(fontsize=6)
-    figure.savefig("docs/search.png", dpi=120)
+    figure.savefig(DOCS / "search.png", dpi=120)
     console.print("docs/search.png")
 
 

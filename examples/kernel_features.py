@@ -1,4 +1,4 @@
-"""A linear classifier on kernel features: landmarks from k-means against rows drawn at random."""
+"""A linear classifier on kernel features: landmarks from k-means, and landmarks that are random rows."""
 
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -15,6 +15,6 @@ for landmarks in ("uniform", "qkmeans"):
     features = QKNystroem(gamma="scale", n_components=100, landmarks=landmarks, random_state=0)
     model = make_pipeline(features, LinearSVC()).fit(X_train, y_train)
     scores[landmarks] = model.score(X_test, y_test)
-    print(f"{landmarks}: error of the kernel {features.approximation_error(X_test):.4f}")
+    print(f"{landmarks}: error of the kernel matrix {features.approximation_error(X_test):.4f}")
 for name, score in scores.items():
     print(f"{name}: accuracy {score:.3f}")

@@ -1,4 +1,4 @@
-"""The paper's algorithm: centroids that are the rows of a product of sparse matrices, by three solvers."""
+"""The paper's algorithm, whose centroids are the rows of a product of sparse matrices, with three solvers."""
 
 from sklearn.datasets import load_digits
 
@@ -18,4 +18,6 @@ models = {
 for name, model in models.items():
     model.fit(X)
     numbers = model.product_.nnz if model.shortlist == 0 else model.cluster_centers_.size
-    print(f"{name}: {numbers} numbers, objective {model.inertia_ / models['k-means'].inertia_:.4f} of that of k-means")
+    print(
+        f"{name}: {numbers} numbers, objective {model.inertia_ / models['k-means'].inertia_:.4f} times that of k-means"
+    )

@@ -1,4 +1,4 @@
-"""A photograph as a codebook: every patch of 8 x 8 colour pixels is replaced by the nearest of 512 centroids."""
+"""A photograph coded by a codebook: the nearest of 512 centroids replaces every patch of 8 x 8 colour pixels."""
 
 import numpy as np
 from PIL import Image

@@ -1,29 +1,29 @@
-"""Commands as a person or a script would run them."""
+"""Helpers that run commands like a person or a script."""
 
 import sys
 from pathlib import Path
 
 from click.testing import CliRunner
 
-from quickmeans.cli.main import main
+from quickmeans.cli.main import program
 
 QUICKMEANS = Path(sys.executable).with_name("quickmeans")
 
 
 def run(*args, env=None):
-    """A subcommand in this process."""
-    return CliRunner(env=env).invoke(main, [str(arg) for arg in args])
+    """Run a subcommand in this process."""
+    return CliRunner(env=env).invoke(program, [str(arg) for arg in args])
 
 
 def done(*args, **settings):
-    """The output of a subcommand that must succeed."""
+    """Return the output of a subcommand that must succeed."""
     result = run(*args, **settings)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def refused(result, *words, code=1):
-    """It must have ended with one line that says so."""
+    """Check that a command ended with an error of one line that has these words."""
     assert result.exit_code == code, result.output
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
@@ -32,5 +32,5 @@ def refused(result, *words, code=1):
 
 
 def files():
-    """The names in the current directory."""
+    """Return the names of the files in the current directory."""
     return {path.name for path in Path().iterdir()}

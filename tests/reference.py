@@ -32,3 +32,18 @@ def nystroem_features(C, W):
     sizes = np.abs(values)
     kept = sizes > 1e-12 * sizes.max()
     return C @ (vectors[:, kept] / np.sqrt(sizes[kept])) @ vectors[:, kept].T
+
+
+def quick_means(X, V, learn, w, n_iter):
+    """Algorithm 1 of the paper for rows of weight w, with its names; a dictionary for line 1 and each iteration."""
+    steps, product = [], None
+    for _ in range(n_iter + 1):
+        t = distances(X, V).argmin(axis=1)  # line 3
+        assigned = float((w * ((X - V[t]) ** 2).sum(axis=1)).sum())
+        n = np.array([w[t == k].sum() for k in range(len(V))])  # line 4
+        U = np.stack([(w[t == k, None] * X[t == k]).sum(axis=0) / n[k] if n[k] else V[k] for k in range(len(V))])
+        product = learn(U, n, product)  # lines 5 to 7
+        V = product.toarray()  # line 8
+        updated = float((w * ((X - V[t]) ** 2).sum(axis=1)).sum())
+        steps.append({"t": t, "n": n, "U": U, "V": V, "assigned": assigned, "updated": updated})
+    return steps

@@ -1,11 +1,9 @@
 """Small models, and their bytes in files."""
 
-import io
-
 import numpy as np
 
 from quickmeans import QKMeans
-from quickmeans.files import models as persistence
+from quickmeans.files import container
 
 
 def make_rows(dtype=np.float32, n=400, D=24):
@@ -22,8 +20,9 @@ def fitted(rows=X, **options):
 
 
 def encoded(**options):
-    return persistence.encode_model(fitted(**options), labels=True)
+    return container.encode(fitted(**options).to_state(labels=True))
 
 
 def decoded(data):
-    return persistence.read_model(io.BytesIO(data))
+    with container.explaining("file", "model"):
+        return QKMeans.from_state(container.decode(data))

@@ -104,21 +104,21 @@ def test_a_sweep_of_a_pair_against_dense_least_squares(rng):
 def test_chains_keep_the_budget_and_descend(seed, K, D, compression, n_factors):
     rng = np.random.default_rng(seed)
     U = rng.standard_normal((K, D))
-    found = sparse_als(U, compression, weights=rng.integers(1, 9, K), n_factors=n_factors, inner_dim=2, init="svd")
-    assert len(found.product.factors) == n_factors
-    assert found.product.macs <= K * D / compression
-    check_descent(found.history)
-    refit = sparse_als(U, compression, init=found.product, max_iter=0)
+    result = sparse_als(U, compression, weights=rng.integers(1, 9, K), n_factors=n_factors, inner_dim=2, init="svd")
+    assert len(result.product.factors) == n_factors
+    assert result.product.macs <= K * D / compression
+    check_descent(result.history)
+    refit = sparse_als(U, compression, init=result.product, max_iter=0)
     assert refit.product.macs <= K * D / compression
     check_descent(refit.history)
 
 
 def test_a_chain_gains_from_its_middle_factor():
     U = digits(120)
-    found = sparse_als(U, 6, n_factors=3, init="svd")
-    middle = reference.dense(found.product.factors[1])
+    result = sparse_als(U, 6, n_factors=3, init="svd")
+    middle = reference.dense(result.product.factors[1])
     assert np.count_nonzero(middle - np.diag(np.diag(middle))) > 0
-    assert found.history[-1] < found.history[0]
+    assert result.history[-1] < result.history[0]
 
 
 def test_a_steep_spectrum_is_no_trap(rng):
@@ -140,8 +140,8 @@ def test_a_product_over_the_budget_is_pruned():
     U = digits(120)
     for n_factors in (2, 3):
         large = sparse_als(U, 3, n_factors=n_factors, init="svd").product
-        found = sparse_als(U, 8, init=large, max_iter=0)
-        assert found.product.macs <= U.size / 8 < large.macs
+        result = sparse_als(U, 8, init=large, max_iter=0)
+        assert result.product.macs <= U.size / 8 < large.macs
 
 
 @pytest.mark.parametrize("n_factors", [2, 3])
@@ -150,24 +150,24 @@ def test_a_refit_returns_what_its_history_says(rng, n_factors, max_iter):
     U = digits(120)
     first = sparse_als(U, 5, n_factors=n_factors, init="svd", max_iter=1).product
     moved = U + 0.3 * rng.standard_normal(U.shape)
-    found = sparse_als(moved, 5, init=first, max_iter=max_iter)
-    check_descent(found.history)
-    assert found.history[-1] == pytest.approx(((moved - found.product.toarray()) ** 2).sum())
-    assert found.history[-1] < ((moved - first.toarray()) ** 2).sum()
+    result = sparse_als(moved, 5, init=first, max_iter=max_iter)
+    check_descent(result.history)
+    assert result.history[-1] == pytest.approx(((moved - result.product.toarray()) ** 2).sum())
+    assert result.history[-1] < ((moved - first.toarray()) ** 2).sum()
     if max_iter == 0:
-        assert found.n_iter == 2
-        assert [S.nnz for S in found.product.factors] == [S.nnz for S in first.factors]
+        assert result.n_iter == 2
+        assert [S.nnz for S in result.product.factors] == [S.nnz for S in first.factors]
 
 
 @pytest.mark.parametrize("method", CLOSED)
 @pytest.mark.parametrize("compression", [1.1, 1.9, 3.0])
 def test_closed_forms_keep_the_budget(method, compression):
     U = digits(300)
-    found = factorize(U, method, compression)
-    assert found.product.macs <= U.size / compression
-    difference = U - found.product.toarray()
-    assert found.history[-1] == pytest.approx((difference**2).sum())
-    assert found.relative_error == pytest.approx(np.linalg.norm(difference) / np.linalg.norm(U))
+    result = factorize(U, method, compression)
+    assert result.product.macs <= U.size / compression
+    difference = U - result.product.toarray()
+    assert result.history[-1] == pytest.approx((difference**2).sum())
+    assert result.relative_error == pytest.approx(np.linalg.norm(difference) / np.linalg.norm(U))
 
 
 def test_closed_forms_by_hand(rng):
@@ -196,9 +196,9 @@ def test_bad_arguments():
         ({"method": "svd", "tol": 1}, TypeError, "'svd' is in closed form and takes no tol"),
         ({"method": "svd", "compression": 60}, ValueError, "'svd' does not fit compression 60"),
         ({"method": "haar", "compression": 40}, ValueError, "'haar' does not fit compression 40"),
-        ({"method": "dct", "compression": 0}, ValueError, "compression must be a number above zero"),
-        ({"n_factors": 1}, ValueError, "n_factors must be at least 2"),
-        ({"n_factors": 2.5}, TypeError, "n_factors must be a whole number"),
+        ({"method": "dct", "compression": 0}, ValueError, "compression must be a finite number above 0, got 0"),
+        ({"n_factors": 1}, ValueError, "n_factors must be a whole number from 2 to 64, got 1"),
+        ({"n_factors": 2.5}, ValueError, "n_factors must be a whole number"),
         ({"n_factors": 40, "init": "svd"}, ValueError, "take fewer factors"),
         ({"init": SparseProduct([U])}, ValueError, "a product of two or more factors"),
     ]:

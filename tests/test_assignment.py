@@ -25,7 +25,7 @@ class Problem:
     slack: np.ndarray
 
     def screen(self, margin=1.0, shortlist=0):
-        product = None if self.product is None else self.product._kernel(self.X.dtype)
+        product = None if self.product is None else self.product.native(self.X.dtype)
         return kernels.Screen(
             product, self.centers, self.mean, self.offset, self.center_offset, self.slack, margin, shortlist
         )
@@ -72,48 +72,6 @@ def test_assign_with_a_margin_of_one_is_exact(isa, kind, dtype):
     np.testing.assert_allclose(found.norms, ((p.X - p.mean) ** 2).sum(axis=1), rtol=1e-5)
     assert found.n_settled <= found.n_listed
     assert found.n_listed >= len(p.X)
-
-
-def settled(p, margin, shortlist, exact_scores, index, projected, known):
-    """What `settle` finds, with everything said again."""
-    dtype, n = p.X.dtype, len(p.X)
-    labels = np.zeros(n, np.int32)
-    best, second, norms = np.zeros((3, n), dtype) if known is None else (np.zeros(n, dtype),) * 2 + (known.copy(),)
-    best, second = best.copy(), second.copy()
-    product = SparseProduct([p.centers]) if p.product is None else p.product
-    if projected is not None:
-        product = SparseProduct([product.factors[0]])
-    largest = max(np.abs(p.offset).max(), np.abs(p.center_offset).max())
-    growth = (p.centers.shape[1] * (p.centers.astype(float) ** 2).sum(axis=1).max()) ** 0.5
-    bad, listed, done = product._kernel(dtype).settle(
-        p.X, projected, index, p.offset.astype(dtype), p.mean.astype(dtype), p.centers, p.center_offset.astype(dtype),
-        p.slack.astype(dtype), margin, shortlist, exact_scores, known is not None, norms, labels, best, second,
-        largest, growth, 1,
-    )  # fmt: skip
-    return bad, ([a.tobytes() for a in (labels, best, second, norms)], listed, done)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [1, 2, 5, 64, 300])
-def test_assign_has_the_bits_of_settle(isa, kind, n, dtype):
-    p = problem(kind, dtype, n, seed=n)
-    rng = np.random.default_rng(1)
-    index = np.flatnonzero(rng.random(n) < 0.5)
-    norms = ((p.X - p.mean) ** 2).sum(axis=1).astype(dtype)
-    projected = None if kind != "low rank" else p.X @ p.product.factors[1].T
-    for margin, shortlist in ((0.0, 0), (0.1, 0), (1.0, 0), (0.1, 3)):
-        screen = p.screen().with_margin(margin, shortlist=shortlist)
-        for exact_scores in (True, False):
-            for rows in (None, index):
-                for known, narrow in ((None, None), (norms, None), (norms, projected)):
-                    found = kernels.bind_assignment(
-                        np.zeros(n, np.int32), np.zeros(n, dtype), np.zeros(n, dtype),
-                        np.zeros(n, dtype) if known is None else known.copy(), norms_known=known is not None,
-                    )  # fmt: skip
-                    bad = screen.assign(p.X, found, 0, rows, narrow, exact_scores)
-                    expected = settled(p, margin, shortlist, exact_scores, rows, narrow, known)
-                    assert (bad, copied(found)) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)

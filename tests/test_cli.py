@@ -1,5 +1,6 @@
-"""The command line, as a person or a script would use it."""
+"""The command line, used like a person or a script would."""
 
+import inspect
 import json
 import os
 import re
@@ -15,22 +16,23 @@ from commands import QUICKMEANS, done, files, refused, run
 import quickmeans
 from quickmeans import QKMeans
 from quickmeans.cli import data
-from quickmeans.cli.main import COMMANDS, HOMES, main
+from quickmeans.cli.main import COMMANDS, MODULES, program
 from quickmeans.cli.terminal import console, count, seconds, size, sparkline
 from quickmeans.data import open_rows
+from quickmeans.transform.solvers import SOLVERS
 
 # ---- help -----------------------------------------------------------------------------------------------------------
 
 
-def commands(command=main, path=()):
-    """All subcommands with their paths."""
+def commands(command=program, path=()):
+    """Return the paths of all subcommands."""
     if not isinstance(command, click.Group):
         return [path]
     context = click.Context(command)
     return [
-        found
+        subcommand
         for name in command.list_commands(context)
-        for found in commands(command.get_command(context, name), (*path, name))
+        for subcommand in commands(command.get_command(context, name), (*path, name))
     ]
 
 
@@ -38,7 +40,7 @@ def test_help_lists_every_command_once():
     text = done("--help")
     for section in COMMANDS:
         assert f"{section}:" in text
-    for name in HOMES:
+    for name in MODULES:
         assert text.count(f"\n  {name} ") == 1
 
 
@@ -75,18 +77,18 @@ def test_fit_predict_info(here):
     X = np.load("rows.npy")
     expected = QKMeans(6, random_state=0).fit(X)
     np.testing.assert_array_equal(np.load("labels.npy"), expected.labels_)
-    found = json.loads(done("info", "model.safetensors", "--json"))
-    assert found["objective"] == expected.inertia_
-    assert found["objective_history"] == expected.objective_history_.tolist()
-    assert found["file_bytes"] == os.path.getsize("model.safetensors")
+    facts = json.loads(done("info", "model.safetensors", "--json"))
+    assert facts["objective"] == expected.inertia_
+    assert facts["objective_history"] == expected.objective_history_.tolist()
+    assert facts["file_bytes"] == os.path.getsize("model.safetensors")
     assert files() == {"rows.npy", "model.safetensors", "labels.npy"}
 
 
 def test_a_file_too_large_for_memory_is_streamed(here, monkeypatch):
     done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "memory.safetensors")
-    assert len(data.in_memory(open_rows("rows.npy"))) == 300
-    monkeypatch.setattr(data, "ROOM", 1000)
-    assert data.in_memory(open_rows("rows.npy")) is None
+    assert len(data.read_if_small(open_rows("rows.npy"))) == 300
+    monkeypatch.setattr(data, "MEMORY_LIMIT", 1000)
+    assert data.read_if_small(open_rows("rows.npy")) is None
     done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "stream.safetensors")
     memory, stream = quickmeans.load("memory.safetensors"), quickmeans.load("stream.safetensors")
     np.testing.assert_allclose(memory.cluster_centers_, stream.cluster_centers_, rtol=1e-5)
@@ -96,11 +98,11 @@ def test_a_file_too_large_for_memory_is_streamed(here, monkeypatch):
 def test_rows_are_kept_in_the_type_that_models_compute_in(here, monkeypatch, stored, kept):
     X = np.arange(24, dtype=stored).reshape(8, 3)
     np.save("x.npy", X)
-    found = data.in_memory(open_rows("x.npy"))
-    assert found.dtype == kept
-    np.testing.assert_array_equal(found, X)
-    monkeypatch.setattr(data, "ROOM", found.nbytes - 1)
-    assert data.in_memory(open_rows("x.npy")) is None
+    rows = data.read_if_small(open_rows("x.npy"))
+    assert rows.dtype == kept
+    np.testing.assert_array_equal(rows, X)
+    monkeypatch.setattr(data, "MEMORY_LIMIT", rows.nbytes - 1)
+    assert data.read_if_small(open_rows("x.npy")) is None
 
 
 def test_the_parameters_arrive(here):
@@ -139,9 +141,9 @@ def test_columns_and_keys(here):
 def test_predict_without_a_file_shows_sizes(here):
     done("fit", "rows.npy", "-k", 6, "--seed", 0, "-o", "m.safetensors")
     assert "16.67 %" in done("predict", "m.safetensors", "rows.npy")
-    found = json.loads(done("predict", "m.safetensors", "rows.npy", "--exact", "--json"))
-    assert found["sizes"] == [50] * 6
-    assert found["rows"] == 300
+    facts = json.loads(done("predict", "m.safetensors", "rows.npy", "--exact", "--json"))
+    assert facts["sizes"] == [50] * 6
+    assert facts["rows"] == 300
 
 
 # ---- neighbours and kernels -----------------------------------------------------------------------------------------
@@ -155,14 +157,14 @@ def test_index(here):
     assert json.loads(done("info", "rows.index", "--json"))["lists"] > 1
     assert "and 5 more" in done("index", "query", "rows.index", "queries.npy", "-k", 3)
     before = files()
-    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "FOUND.NPZ")
-    assert files() == before | {"FOUND.NPZ"}
-    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "found.npz")
-    with np.load("found.npz") as found:
-        assert found["ids"].shape == found["distances"].shape == (15, 3)
-        np.testing.assert_array_equal(found["ids"][:, 0], np.arange(15))
+    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "NEIGHBOURS.NPZ")
+    assert files() == before | {"NEIGHBOURS.NPZ"}
+    done("index", "query", "rows.index", "queries.npy", "-k", 3, "-o", "neighbours.npz")
+    with np.load("neighbours.npz") as arrays:
+        assert arrays["ids"].shape == arrays["distances"].shape == (15, 3)
+        np.testing.assert_array_equal(arrays["ids"][:, 0], np.arange(15))
         shown = json.loads(done("index", "query", "rows.index", "queries.npy", "-k", 3, "--json"))
-        assert shown["ids"] == found["ids"].tolist()
+        assert shown["ids"] == arrays["ids"].tolist()
     refused(run("predict", "rows.index", "rows.npy"), "QKNeighbors", "QKMeans")
     refused(run("index", "query", "rows.index", "queries.npy", "-k", 301), "300", "301")
 
@@ -174,7 +176,8 @@ def test_nystroem(here, monkeypatch):
     expected = quickmeans.load("kernel.safetensors").transform(np.load("rows.npy"))
     np.testing.assert_allclose(np.load("features.npy"), expected, atol=1e-3)
     assert "20 landmarks" in done("info", "kernel.safetensors")
-    refused(run("nystroem", "fit", "rows.npy", "-k", 5, "--gamma", "x", "-o", "b"), "'scale'", code=2)
+    refused(run("nystroem", "fit", "rows.npy", "-k", 5, "--gamma", "x", "-o", "b"), "--gamma", "'scale'", code=2)
+    refused(run("nystroem", "fit", "rows.npy", "-k", 5, "--kernel", "x", "-o", "b"), "--kernel", "'rbf'", code=2)
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -208,7 +211,30 @@ def test_wrong_usage():
     refused(run("fit", "rows.npy", "-k", "many", "-o", "x"), "many", "-k", code=2)
     refused(run("fit", "rows.npy", "-k", 0, "-o", "x"), "0", "-k", code=2)
     refused(run("fit", "rows.npy", "-k", 3.5, "-o", "x"), "3.5", "whole number", code=2)
-    refused(run("fit", "rows.npy", "-k", 2, "--seed", -1, "-o", "x"), "-1", "--seed", code=2)
+    for seed in (-1, 2**32):
+        refused(run("fit", "rows.npy", "-k", 2, "--seed", seed, "-o", "x"), "--seed must be", f"got {seed}", code=2)
+    refused(run("fit", "rows.npy", "-k", 2, "--tol", "x", "-o", "x"), "--tol must be a number, got 'x'", code=2)
+    refused(run("fit", "rows.npy", "-k", 2, "--n-init", 0, "-o", "x"), "--n-init", "'auto'", "got 0", code=2)
+    refused(run("fit", "rows.npy", "-k", 2, "--solver", "x", "-o", "x"), "--solver", *map(repr, SOLVERS), code=2)
+
+
+def test_numbers_are_checked_like_those_of_the_estimators(here):
+    with pytest.raises(ValueError, match="n_clusters must be") as error:
+        QKMeans(0).fit(np.load("rows.npy"))
+    message = str(error.value).replace("n_clusters", "-k")
+    refused(run("fit", "rows.npy", "-k", 0, "-o", "x"), f"error: {message} (see", code=2)
+
+
+def test_the_help_states_the_defaults_of_the_estimator():
+    defaults = {name: parameter.default for name, parameter in inspect.signature(QKMeans).parameters.items()}
+    shown = {
+        param.name: re.search(r"\[default: (.*)\]", param.help)[1]
+        for param in program.get_command(None, "fit").params
+        if "[default:" in (getattr(param, "help", None) or "") and param.name in defaults
+    }
+    assert len(shown) > 8
+    assert shown.pop("n_threads") == "all"
+    assert shown == {name: str(defaults[name]) for name in shown}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +243,11 @@ def test_wrong_usage():
         ("fit none.npy -k 2 -o m.safetensors", ["none.npy", "no such file"]),
         ("fit rows.txt -k 2 -o m.safetensors", ["rows.txt", ".parquet"]),
         ("fit bad.npy -k 2 -o m.safetensors", ["bad.npy", "no .npy file"]),
-        ("fit nan.npy -k 2 -o m.safetensors", ["NaN", "row 7, column 3"]),
+        ("fit nan.npy -k 2 -o m.safetensors", ["NaN", "row 7 of nan.npy, column 3"]),
+        ("nystroem fit nan.npy -k 2 -o m.safetensors", ["NaN", "row 7 of nan.npy, column 3"]),
+        ("index build nan.npy -o m.index", ["NaN", "row 7 of nan.npy, column 3"]),
+        ("compare nan.npy -k 2", ["NaN", "row 7 of nan.npy, column 3"]),
+        ("compare nan.npy -k 2 --sample 300", ["NaN", "nan.npy"]),
         ("fit rows.npy -k 301 -o m.safetensors", ["300 rows", "301"]),
         ("nystroem fit rows.npy -k 301 -o m.safetensors", ["300 rows", "301"]),
         ("fit rows.npy -k 2 -o none/m.safetensors", ["none/m.safetensors", "no directory"]),
@@ -226,10 +256,10 @@ def test_wrong_usage():
         ("fit rows.npy -k 2 -o m.safetensors --checkpoint none/c", ["none/c", "no directory"]),
         ("fit rows.npy -k 2 -o m.safetensors --init nowhere", ["nowhere", "random"]),
         ("fit rows.npy -k 2 -o m.safetensors --init rows.npy", ["init must have shape (2, 12)"]),
-        ("fit rows.npy -k 2 -o rows.npy --force", ["rows.npy is what this command reads"]),
-        ("fit rows.npy -k 2 -o ./rows.npy", ["rows.npy is what this command reads"]),
-        ("predict taken rows.npy -o rows.npy --force", ["rows.npy is what this command reads"]),
-        ("fit rows.npy -k 2 --init start.npy -o start.npy --force", ["start.npy is what this command reads"]),
+        ("fit rows.npy -k 2 -o rows.npy --force", ["rows.npy is an input of this command"]),
+        ("fit rows.npy -k 2 -o ./rows.npy", ["rows.npy is an input of this command"]),
+        ("predict taken rows.npy -o rows.npy --force", ["rows.npy is an input of this command"]),
+        ("fit rows.npy -k 2 --init start.npy -o start.npy --force", ["start.npy is an input of this command"]),
         ("predict taken rows.npy", ["taken", "no safetensors file"]),
         ("predict none rows.npy", ["none", "no such file"]),
         ("info rows.npy", ["rows.npy", "no safetensors file"]),
@@ -274,7 +304,7 @@ def test_errors_that_nobody_expects_are_one_line_too(here, monkeypatch):
     def fail(path):
         raise KeyError("surprise")
 
-    monkeypatch.setattr("quickmeans.files.models.load", fail)
+    monkeypatch.setattr("quickmeans.models.load", fail)
     monkeypatch.setattr(quickmeans, "load", fail)
     refused(run("info", "rows.npy"), "KeyError", "surprise", "--debug")
 

@@ -17,8 +17,10 @@ from distributed import Client, LocalCluster
 
 from quickmeans import QKMeans
 from quickmeans.distributed.reduction import Draw, assigned_part, drawn, merge_draws, merge_parts, tree
-from quickmeans.kmeans.points import Frame
-from quickmeans.kmeans.screen import Assignment, ProductRows, Screen
+from quickmeans.kmeans.assignment import Assignment
+from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.product_rows import ProductRows
+from quickmeans.kmeans.screen import Screen
 from quickmeans.transform import SparseProduct
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore:Port 8787")
@@ -170,8 +172,8 @@ def _die(rows):
 
 
 def test_parts_by_hand():
-    frame = Frame(np.zeros(1), np.dtype(np.float64))
-    screen = Screen(np.array([[0.0], [10.0], [99.0]]), frame)
+    geometry = Geometry(np.zeros(1), np.dtype(np.float64))
+    screen = Screen(np.array([[0.0], [10.0], [99.0]]), geometry)
     one = assigned_part(np.array([[1.0], [9.0], [2.0]]), np.array([1.0, 2.0, 1.0]), screen, 1)
     other = assigned_part(np.array([[12.0]]), None, screen, 1)
     assert one.clusters.tolist() == [0, 1]
@@ -182,7 +184,7 @@ def test_parts_by_hand():
     assert both.weights.tolist() == [2, 3]
     assert both.sizes.tolist() == [2, 2]
     assert both.objective == 1 + 4 + 2 * 1 + 4
-    assert sorted(both.spare["distances"]) == [1, 1, 4, 4]
+    assert sorted(both.pool["distances"]) == [1, 1, 4, 4]
 
 
 def test_a_tree_merges_all_once_and_in_order():
@@ -191,8 +193,8 @@ def test_a_tree_merges_all_once_and_in_order():
 
 
 def test_draws_are_by_weight_and_squared_distance():
-    frame = Frame(np.zeros(1), np.dtype(np.float64))
-    screen, rows = Screen(np.zeros((1, 1)), frame), np.array([[0.0], [1.0], [2.0], [3.0]])
+    geometry = Geometry(np.zeros(1), np.dtype(np.float64))
+    screen, rows = Screen(np.zeros((1, 1)), geometry), np.array([[0.0], [1.0], [2.0], [3.0]])
     firsts = [drawn(rows, np.array([1.0, 4.0, 1.0, 0.0]), screen, 1, 1, seed).rows[0, 0] for seed in range(2000)]
     counts = np.bincount(np.array(firsts, int), minlength=4)
     assert counts[0] == counts[3] == 0
@@ -203,13 +205,13 @@ def test_draws_are_by_weight_and_squared_distance():
 
 def test_messages_are_small(rng):
     U = rng.standard_normal((200, 20)) @ rng.standard_normal((20, 300))
-    frame = Frame(np.zeros(300), np.dtype(np.float32))
+    geometry = Geometry(np.zeros(300), np.dtype(np.float32))
     product = SparseProduct([rng.standard_normal((200, 20)).astype(np.float32), U[:20].astype(np.float32)])
     dense = U.astype(np.float32).nbytes
-    assert len(pickle.dumps(ProductRows(product, frame))) < 0.25 * dense
-    screen = Screen(U, frame, product, reach=0.1)
+    assert len(pickle.dumps(ProductRows(product, geometry))) < 0.25 * dense
+    screen = Screen(U, geometry, product, margin=0.1)
     assert len(pickle.dumps(screen)) < 1.3 * dense
-    found = [Assignment.empty(50, frame.dtype) for _ in range(2)]
+    found = [Assignment.empty(50, geometry.dtype) for _ in range(2)]
     rows = rng.standard_normal((50, 300)).astype(np.float32)
     screen.assign(rows, found[0], 1)
     pickle.loads(pickle.dumps(screen)).assign(rows, found[1], 1)

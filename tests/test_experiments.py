@@ -1,4 +1,4 @@
-"""The experiments of the paper: their frame, the baselines they bring along, and each of them on tiny data."""
+"""The experiments of the paper: each of them on tiny data, their results, and their baselines."""
 
 import time
 
@@ -11,18 +11,20 @@ from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from quickmeans.cli import main
-from quickmeans.experiments import EXPERIMENTS, experiment, figure1, figure2, figure3, figure4, figure5, frame
+from quickmeans.cli.main import program
+from quickmeans.experiments import EXPERIMENTS, figure1, figure2, figure3, figure4, figure5, load_experiment
 from quickmeans.experiments import data as data_sets
+from quickmeans.experiments import run as run_module
 from quickmeans.experiments.classification import EXACT
+from quickmeans.experiments.experiment import Experiment, line, perform
 from quickmeans.experiments.figure2 import rises
-from quickmeans.experiments.frame import Experiment, Run, line, perform
-from quickmeans.experiments.models import PAPER, Settled, lloyd, qkmeans, start
+from quickmeans.experiments.models import PAPER, StopWhenSettled, lloyd, qkmeans, start
 from quickmeans.experiments.page import write_page
 from quickmeans.experiments.results import Results
+from quickmeans.experiments.run import Run
 from quickmeans.experiments.search import cluster_search
 from quickmeans.experiments.svm import CHOICES, LinearSVM, best_c
-from quickmeans.experiments.timing import _seconds
+from quickmeans.timing import _seconds
 
 
 @pytest.fixture(autouse=True)
@@ -41,21 +43,21 @@ def once(calls, **_):
 def tiny(tmp_path, monkeypatch):
     """A run of one seed on tiny data."""
     digits = data_sets.load("digits", None)
-    few = data_sets.Split(digits.X[:400], digits.test[:50], digits.y[:400], digits.test_y[:50])
-    made = {"digits": few, "blobs": data_sets.blobs(400, 40, 48, 20)}
-    monkeypatch.setattr(frame, "load", lambda name, folder, quick: made[name])
-    monkeypatch.setattr(frame, "QUICK_SEEDS", 1)
-    monkeypatch.setattr(frame, "MANY", {True: (16,)})
-    monkeypatch.setattr(frame, "FEW", {True: (10,)})
+    part = data_sets.Split(digits.X[:400], digits.test[:50], digits.y[:400], digits.test_y[:50])
+    made = {"digits": part, "blobs": data_sets.blobs(400, 40, 48, 20)}
+    monkeypatch.setattr(run_module, "load", lambda name, folder, quick: made[name])
+    monkeypatch.setattr(run_module, "QUICK_SEEDS", 1)
+    monkeypatch.setattr(run_module, "BLOB_CLUSTERS", {True: (16,)})
+    monkeypatch.setattr(run_module, "IMAGE_CLUSTERS", {True: (10,)})
     monkeypatch.setattr(figure2, "K", 10)
     for module in (figure1, figure3, figure4, figure5):
         monkeypatch.setattr(module, "alternate", once)
-    frame._loaded.cache_clear()
+    run_module._load.cache_clear()
     yield Run(tmp_path / "results", quick=True, console=Console(quiet=True))
-    frame._loaded.cache_clear()
+    run_module._load.cache_clear()
 
 
-# ---- the frame -------------------------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------------------------
 
 
 def test_results_are_on_disk_case_by_case(tmp_path):
@@ -109,7 +111,7 @@ def test_a_run_goes_on_where_it_was_cut_off(tmp_path):
 
 def test_every_experiment_is_listed_and_runs(tiny):
     for name in EXPERIMENTS:
-        this = experiment(name)
+        this = load_experiment(name)
         perform(name, this, tiny)
         results = Results(tiny.directory / f"{name}.csv")
         assert all(results.has(case) for case in this.cases(tiny))
@@ -119,7 +121,7 @@ def test_every_experiment_is_listed_and_runs(tiny):
     page = tiny.directory.parent / "page.md"
     write_page(page, tiny)
     text = page.read_text()
-    assert all(experiment(name).title in text for name in EXPERIMENTS)
+    assert all(load_experiment(name).title in text for name in EXPERIMENTS)
     assert "(page/figure3.png)" in text
     assert (page.parent / "page" / "figure3.png").exists()
 
@@ -135,10 +137,10 @@ def test_a_page_whose_figures_are_beside_it_already(tmp_path):
     text = (tmp_path / "page.md").read_text()
     assert "(page/table3.png)" in text
     assert (run.directory / "table3.png").read_bytes() == b"figure"
-    assert "we do not know" in text  # what a full run found is no finding of a quick one
+    assert "We do not know" in text  # only a full run shows where it differs from the paper
     run.quick = True
     write_page(tmp_path / "page.md", run)
-    assert "we do not know" not in (tmp_path / "page.md").read_text()
+    assert "We do not know" not in (tmp_path / "page.md").read_text()
 
 
 # ---- what the paper says beside ours ---------------------------------------------------------------------------------
@@ -149,7 +151,7 @@ def test_table_3_sets_the_papers_numbers_beside_ours(tmp_path):
     results.put({"data": "blobs", "K": EXACT}, [{"method": "1NN KD Tree", "seed": 0, "accuracy": 1.0}])
     rows = [{"method": "1NN QK-means", "seed": i, "accuracy": 0.5 + i / 2} for i in range(2)]
     results.put({"data": "blobs", "K": 256}, rows)
-    assert experiment("table3").compare(results) == [
+    assert load_experiment("table3").compare(results) == [
         ("blobs, 1NN KD Tree", "N/A", "1.000"),
         ("blobs, 1NN QK-means 256 clusters", "0.66", "0.750 ± 0.250"),
     ]
@@ -160,7 +162,7 @@ def test_rises_are_counted(tmp_path):
     curves = {0: (5.0, 4.0, 3.0), 1: (5.0, 4.0, 4.4)}
     results.put({"data": "mnist"}, [{"method": "QK-means, sparsity 5", "seed": seed, "iteration": i, "objective": value}
                                     for seed, curve in curves.items() for i, value in enumerate(curve)])  # fmt: skip
-    assert rises(results, "mnist", "QK-means, sparsity {}") == "1 of 2 runs, by 10 % at the most"
+    assert rises(results, "mnist", "QK-means, sparsity {}") == "1 of 2 runs, by 10 % at most"
 
 
 # ---- baselines -------------------------------------------------------------------------------------------------------
@@ -178,7 +180,7 @@ def test_lloyd_is_scikit_learns():
 
 
 def test_settled_follows_the_papers_rule():
-    settled = Settled()
+    settled = StopWhenSettled()
     assert [settled(i, value) for i, value in enumerate((10.0, 9.0, 9.0 - 1e-5, 9.0 - 1.5e-5))] == [False] * 3 + [True]
 
 
@@ -246,16 +248,18 @@ def test_what_is_missing_is_said(tmp_path):
 def test_command_without_data(tmp_path, monkeypatch):
     monkeypatch.delenv("QUICKMEANS_DATA", raising=False)
     folder, call = tmp_path / "out", CliRunner().invoke
-    done = call(main, ["reproduce", "table2", "--quick", "-o", str(folder)])
+    done = call(program, ["reproduce", "table2", "--quick", "-o", str(folder)])
     assert done.exit_code == 0, done.output
     assert "Left out: mnist needs" in done.output
     assert "digits" in (folder / "table2.csv").read_text()
     assert "Table 2" in (folder / "README.md").read_text()
-    assert "already in" in call(main, ["reproduce", "table2", "--quick", "-o", str(folder)]).output
-    refused = call(main, ["reproduce", "table2", "-o", str(folder)])
+    assert "already in" in call(program, ["reproduce", "table2", "--quick", "-o", str(folder)]).output
+    refused = call(program, ["reproduce", "table2", "-o", str(folder)])
     assert refused.exit_code == 1
     assert "with --quick" in refused.output
-    nowhere = call(main, ["reproduce", "table2", "--quick", "-o", str(folder), "--page", str(tmp_path / "no" / "p.md")])
+    nowhere = call(
+        program, ["reproduce", "table2", "--quick", "-o", str(folder), "--page", str(tmp_path / "no" / "p.md")]
+    )
     assert nowhere.exit_code == 1
     assert "there is no directory" in nowhere.output
 
@@ -263,7 +267,7 @@ def test_command_without_data(tmp_path, monkeypatch):
 def test_a_page_of_something_else_stays(tmp_path):
     page = tmp_path / "README.md"
     page.write_text("mine")
-    refused = CliRunner().invoke(main, ["reproduce", "table2", "--quick", "-o", str(tmp_path)])
+    refused = CliRunner().invoke(program, ["reproduce", "table2", "--quick", "-o", str(tmp_path)])
     assert refused.exit_code == 1
     assert "give another --output" in refused.output
     assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
@@ -274,16 +278,16 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(frame, "perform", interrupted)
-    done = CliRunner().invoke(main, ["reproduce", "table2", "--quick", "-o", str(tmp_path)])
+    monkeypatch.setattr("quickmeans.experiments.experiment.perform", interrupted)
+    done = CliRunner().invoke(program, ["reproduce", "table2", "--quick", "-o", str(tmp_path)])
     assert done.exit_code == 130
-    assert f"what was measured is in {tmp_path}" in done.output
+    assert f"the measurements are in {tmp_path}" in done.output
 
 
 def test_command_lists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(main, ["reproduce", "--list"])
+    done = CliRunner().invoke(program, ["reproduce", "--list"])
     assert done.exit_code == 0
     assert all(name in done.output for name in EXPERIMENTS)
     assert not list(tmp_path.iterdir())
-    assert CliRunner().invoke(main, ["reproduce", "figure9"]).exit_code == 2
+    assert CliRunner().invoke(program, ["reproduce", "figure9"]).exit_code == 2

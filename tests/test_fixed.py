@@ -62,10 +62,8 @@ def test_orders_that_are_no_power_of_two(transform, n):
         transform(n)
 
 
-@pytest.mark.parametrize("n", [0, -4, 2.0, "8", None, True])
+@pytest.mark.parametrize("n", [0, -4, 2.0, "8", None, True, 2**40])
 @pytest.mark.parametrize("transform", [hadamard, haar, dct])
 def test_bad_orders(transform, n):
-    with pytest.raises(
-        ValueError, match=f"{transform.__name__} needs an order that is a positive whole number, got {n!r}"
-    ):
+    with pytest.raises(ValueError, match=f"n must be a whole number from 1 to 2147483647, got {n!r}"):
         transform(n)

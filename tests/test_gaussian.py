@@ -58,7 +58,7 @@ def test_gaussian_rows_do_not_depend_on_their_neighbours(isa, chain, rng):
 @pytest.mark.parametrize(
     ("options", "X", "message"),
     [
-        ({"gamma": 0.0}, np.ones((1, 2)), "gamma must be a positive finite number, got 0.0"),
+        ({"gamma": 0.0}, np.ones((1, 2)), "gamma must be a finite number above 0, got 0.0"),
         ({"gamma": True}, np.ones((1, 2)), "gamma must be"),
         ({"mean": np.ones(3)}, np.ones((1, 2)), r"mean must have shape \(2,\)"),
         ({"mean": np.full(2, np.nan)}, np.ones((1, 2)), "mean must be finite"),

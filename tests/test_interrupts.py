@@ -86,7 +86,7 @@ def settling(rng):
     centers, X = rng.standard_normal((8000, 1000), np.float32), rng.standard_normal((5000, 1000), np.float32)
     product = SparseProduct([sp.random_array((8000, 1000), density=0.001, rng=rng, dtype=np.float32)])
     screen = kernels.Screen(
-        product._kernel(np.dtype(np.float32)),
+        product.native(np.dtype(np.float32)),
         centers,
         np.zeros(1000),
         np.zeros(8000),

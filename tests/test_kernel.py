@@ -227,7 +227,7 @@ def test_bias_of_a_single_row_meets_its_own_sum(isa, rng):
 def test_forced_instruction_set_is_used(isa, chain):
     V = SparseProduct(chain(5, 6))
     V @ np.ones(6, np.float32)
-    assert V._kernels[np.dtype(np.float32)].isa == isa
+    assert V.native(np.dtype(np.float32)).isa == isa
 
 
 def test_unknown_instruction_set_is_refused(monkeypatch, chain):
@@ -277,7 +277,7 @@ def test_any_number_of_threads_will_do(rng):
     V = SparseProduct([rng.standard_normal((9, 5))])
     X = rng.standard_normal((200, 5))
     for n_threads in (-3, 0, 1, 1000):
-        np.testing.assert_array_equal(V._kernel(np.dtype(np.float64)).apply(X, n_threads), X @ V.T)
+        np.testing.assert_array_equal(V.native(np.dtype(np.float64)).apply(X, n_threads), X @ V.T)
 
 
 AWKWARD = {

@@ -17,10 +17,10 @@ from mixture import X, chunked, mixture
 
 from quickmeans import QKMeans
 from quickmeans.data import open_rows
-from quickmeans.data.stream import SourceStream
-from quickmeans.kmeans.moments import Moments
-from quickmeans.kmeans.passes import ChunkPass
-from quickmeans.kmeans.points import Points
+from quickmeans.data.stream import StreamRows
+from quickmeans.kmeans.chunk_pass import ChunkPass
+from quickmeans.kmeans.moments import Moments, mean_and_variances
+from quickmeans.kmeans.rows import local_points
 from quickmeans.kmeans.screen import Screen
 
 # ---- exact passes ---------------------------------------------------------------------------------------------------
@@ -61,12 +61,13 @@ def test_no_bit_depends_on_the_chunks_and_all_is_as_in_memory(path, monkeypatch,
 
 def test_one_pass_by_hand():
     rows = np.array([[0.0], [1.0], [10.0], [11.0], [20.0]])
-    points = Points(SourceStream(open_rows(lambda: [rows[:2], rows[2:3], rows[3:]])), None, 1)
-    assert points.frame.mean == 8.4
+    source = open_rows(lambda: [rows[:2], rows[2:3], rows[3:]])
+    points = local_points(StreamRows(source), 1, spherical=False)
+    assert points.geometry.mean == 8.4
     assert len(points) == 5
     passes = ChunkPass(points, 3)
     centers = np.array([[0.0], [10.0], [100.0]]) - 8.4
-    passes.assign(Screen(centers, points.frame))
+    assert passes.assign(Screen(centers, points.geometry)) == 5  # all rows are new
     assert passes.labels.tolist() == [0, 0, 1, 1, 1]
     assert passes.sums.sizes.tolist() == [2, 3, 0]
     assert passes.sums.raw.tolist() == [[1.0], [41.0], [0.0]]
@@ -74,23 +75,22 @@ def test_one_pass_by_hand():
     assert moves == [(4, 1, 2)]  # the farthest
     assert passes.sums.raw.tolist() == [[1.0], [21.0], [20.0]]
     assert passes.sums.weights.tolist() == [2, 2, 1]
-    assert passes.follow() == 6  # all rows are new, and one has moved
     passes.undo(moves)
     assert passes.sums.raw.tolist() == [[1.0], [41.0], [0.0]]
-    labels, objective, _ = passes.last(Screen(centers, points.frame), centers)
-    assert labels.tolist() == [0, 0, 1, 1, 1]
-    assert objective == pytest.approx(1 + 1 + 100)
+    last = passes.last(Screen(centers, points.geometry), centers)
+    assert last.labels.tolist() == [0, 0, 1, 1, 1]
+    assert last.objective == pytest.approx(1 + 1 + 100)
 
 
-def test_rows_are_passed_over_once_their_labels_are_proven(path, monkeypatch):
+def test_rows_are_skipped_once_their_labels_are_proven(path, monkeypatch):
     chunked(monkeypatch, 500)
     assigned = []
     assign = Screen.assign
 
-    def counting(self, rows, found, n_threads, index=None, **options):
+    def counting(self, rows, assignment, n_threads, index=None, **options):
         if len(rows) == 500:  # else they are a sample for the screen
             assigned.append(500 if index is None else len(index))
-        return assign(self, rows, found, n_threads, index, **options)
+        return assign(self, rows, assignment, n_threads, index=index, **options)
 
     monkeypatch.setattr(Screen, "assign", counting)
     model = QKMeans(80, init=X[:80], tol=0).fit(path)
@@ -107,7 +107,7 @@ def test_moments_are_those_of_any_chunks(rng):
         for n in cuts:
             moments.add(rows[first : first + n], weights[first : first + n])
             first += n
-        results.append(moments.over(weights.sum()))
+        results.append(mean_and_variances(moments.shift, moments.sums, weights.sum()))
     mean = np.average(rows, axis=0, weights=weights)
     np.testing.assert_allclose(results[0][0], mean)
     np.testing.assert_allclose(results[0][1], np.average((rows - mean) ** 2, axis=0, weights=weights))

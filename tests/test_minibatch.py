@@ -9,33 +9,34 @@ from sklearn.cluster import KMeans
 
 from quickmeans import QKMeans
 from quickmeans.data import open_rows
-from quickmeans.data.stream import SourceStream
-from quickmeans.kmeans.minibatch import MiniBatch, batches
-from quickmeans.kmeans.points import Frame, Points
+from quickmeans.data.memory_rows import as_rows
+from quickmeans.data.stream import StreamRows
+from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.minibatch import MiniBatch
 from quickmeans.kmeans.screen import Screen
 
 
 class FixedScreens:
-    """Stands in for a Screener: the dense centroids."""
+    """Stands in for a ScreenChooser: the dense centroids."""
 
-    def __init__(self, frame):
-        self.frame, self.looks = frame, 0
+    rows_between = 1.0
 
-    patience = 1.0
+    def __init__(self, geometry):
+        self.geometry = geometry
 
     def __call__(self, centers, counts):
-        return Screen(centers, self.frame)
+        return Screen(centers, self.geometry)
 
-    def look_again(self):
-        self.looks += 1
+    def is_outdated(self, assignment):
+        return False
 
 
 def test_a_batch_by_hand():
-    frame = Frame(np.array([2.0]), np.dtype(np.float64))
-    batch = MiniBatch(frame, np.array([[-2.0], [8.0]]), np.array([0.0, 4.0]), FixedScreens(frame))  # at 0 and 10
-    found = batch.step(np.array([[1.0], [3.0], [12.0]]), None, 1)
-    assert found.labels.tolist() == [0, 0, 1]
-    assert found.objective == pytest.approx(1 + 9 + 4)
+    geometry = Geometry(np.array([2.0]), np.dtype(np.float64))
+    batch = MiniBatch(geometry, np.array([[-2.0], [8.0]]), np.array([0.0, 4.0]), FixedScreens(geometry))  # at 0 and 10
+    result = batch.step(np.array([[1.0], [3.0], [12.0]]), None, 1)
+    assert result.labels.tolist() == [0, 0, 1]
+    assert result.objective == pytest.approx(1 + 9 + 4)
     assert batch.counts.tolist() == [2, 5]
     np.testing.assert_allclose(batch.centers + 2, [[2.0], [10.4]])  # the mean of 1 and 3; 10 + (12 - 10) / 5
     batch.step(np.array([[6.0], [13.0]]), np.array([2.0, 0.0]), 1)
@@ -44,8 +45,8 @@ def test_a_batch_by_hand():
 
 
 def test_a_centroid_that_rows_no_longer_come_to_moves():
-    frame = Frame(np.zeros(1), np.dtype(np.float64))
-    batch = MiniBatch(frame, np.array([[0.0], [1000.0]]), np.array([5.0, 5.0]), FixedScreens(frame))
+    geometry = Geometry(np.zeros(1), np.dtype(np.float64))
+    batch = MiniBatch(geometry, np.array([[0.0], [1000.0]]), np.array([5.0, 5.0]), FixedScreens(geometry))
     for _ in range(150):
         batch.step(np.array([[0.0], [7.0]]), None, 1)
     assert 0 < batch.centers[0, 0] < 3.5  # it had both kinds of rows for a while
@@ -57,8 +58,8 @@ def test_a_centroid_that_rows_no_longer_come_to_moves():
 def test_batches_cover_the_rows(path, monkeypatch, rng, on_disk, weighted):
     chunked(monkeypatch, 130)
     weights = rng.random(4000) if weighted else None
-    points = Points(SourceStream(open_rows(path)) if on_disk else X, weights, 1)
-    parts = list(batches(points, 300, rng))
+    rows = StreamRows(open_rows(path), weights) if on_disk else as_rows(X, weights)
+    parts = list(rows.batches(300, rng))
     assert [len(rows) for _, rows, _ in parts] == [300] * 13 + [100]
     assert all(np.array_equal(X[which], rows) for which, rows, _ in parts)
     rows = np.concatenate([rows for _, rows, _ in parts])

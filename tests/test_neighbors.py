@@ -4,9 +4,11 @@ import os
 import pickle
 import sys
 
+import faiss
 import numpy as np
 import pandas as pd
 import pytest
+from layouts import BITS, WHOLE, layouts, sparse_layouts, unusable
 from sklearn.cluster import DBSCAN
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -16,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quickmeans
-from quickmeans import QKMeans, QKNeighbors, QKNeighborsTransformer
-from quickmeans.files.container import InvalidModelError
+from quickmeans import InvalidModelError, QKMeans, QKNeighbors, QKNeighborsTransformer
+from quickmeans.search import pairs as pairs_module
 from quickmeans.search import scan as scan_module
 from quickmeans.search.lists import list_sizes
 
@@ -85,22 +87,22 @@ def test_all_lists_give_all_neighbours(metric, n_queries):
 @pytest.mark.parametrize("metric", ["euclidean", "inner_product", "cosine"])
 def test_both_ways_through_the_lists_agree(metric, monkeypatch):
     model = index(metric=metric).fit(X)
-    probes = model._probes(Q, 6, 1)
+    probes = model._index.probes(Q, 6, 1)
     results = []
     for shared, products in ((np.inf, 0), (0, np.inf), (0, 0)):  # by query, by pairs, by products
         monkeypatch.setattr(scan_module, "_SHARED", shared)
-        monkeypatch.setattr(scan_module, "_PRODUCT_DISTANCES", products)
-        monkeypatch.setattr(scan_module, "_PRODUCT_QUERIES", 1)
-        monkeypatch.setattr(scan_module, "_PRODUCT_ROWS", 1)
+        monkeypatch.setattr(pairs_module, "_PRODUCT_DISTANCES", products)
+        monkeypatch.setattr(pairs_module, "_PRODUCT_QUERIES", 1)
+        monkeypatch.setattr(pairs_module, "_PRODUCT_ROWS", 1)
         results += [scan_module.scan(model._lists, Q, probes, 7, n_threads) for n_threads in (1, 3)]
     for values, ids in results[1:]:
         np.testing.assert_allclose(values, results[0][0], rtol=1e-4, atol=1e-5)
         assert (ids == results[0][1]).mean() > 0.999
 
 
-def test_company_of_queries_by_hand():
+def test_sharing_of_lists_by_hand():
     """Three pairs have two others in their list, two have one, one has none."""
-    assert scan_module._company(np.array([[0, 1], [0, 7], [0, 1]])) == pytest.approx((3 * 2 + 2 * 1) / 6)
+    assert scan_module._mean_sharing(np.array([[0, 1], [0, 7], [0, 1]])) == pytest.approx((3 * 2 + 2 * 1) / 6)
 
 
 def test_blocks_of_candidates(monkeypatch):
@@ -179,8 +181,26 @@ def test_payloads(payload, least, metric):
     assert recall(ids, true) > least
     assert np.median(np.abs(got - distances)) < 0.3 * np.abs(distances).mean()
     plain = model.as_faiss_ivf()
-    plain.nprobe = 40
-    assert recall(ids, plain.search(model._check_rows(Q, "X", reset=False), 5)[1]) > 0.99
+    faiss.extract_index_ivf(plain).nprobe = 40
+    assert recall(ids, plain.search(Q, 5)[1]) > 0.99
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
+def test_the_exported_cosine_index_normalises_queries_and_rows(scale, tmp_path):
+    model = index(metric="cosine").fit(X)
+    plain = model.as_faiss_ivf()
+    lists = faiss.extract_index_ivf(plain)
+    assert lists.nprobe == model.nprobe_
+    lists.nprobe = 40
+    scores, ids = plain.search(Q * np.float32(scale), 5)
+    distances, true = true_neighbors(X, Q, 5, "cosine")
+    np.testing.assert_allclose(1 - scores, distances, atol=1e-6)
+    assert recall(ids, true) == 1
+    plain.add(Q[:1] * np.float32(scale))
+    faiss.write_index(plain, str(tmp_path / "index"))
+    again = faiss.read_index(str(tmp_path / "index"))
+    assert again.search(Q[:1], 1)[0][0, 0] == pytest.approx(1, abs=1e-6)
+    assert model.n_samples_fit_ == 2000
 
 
 def test_radius_neighbours_are_those_within():
@@ -306,6 +326,45 @@ def test_names_of_features():
     assert model.kneighbors(frame[:3], 1)[1].tolist() == [[0], [1], [2]]
 
 
+LAYOUTS = [(rows, name, variant) for rows in (WHOLE, BITS) for name, variant in layouts(rows)]
+
+
+@pytest.mark.parametrize(("rows", "name", "variant"), LAYOUTS, ids=[name for _, name, _ in LAYOUTS])
+def test_layouts_and_types(rows, name, variant):
+    """Whole numbers are exact in float32: every method gives the same bits, however its rows come."""
+    model = QKNeighbors(3, n_lists=5, nprobe=2, random_state=0).fit(rows)
+    other = QKNeighbors(3, n_lists=5, nprobe=2, random_state=0).fit(variant)
+    for X in (variant, rows) if not hasattr(other, "feature_names_in_") else (variant,):
+        for expected, got in zip(model.kneighbors(rows), other.kneighbors(X), strict=True):
+            assert got.tobytes() == expected.tobytes()
+        for expected, got in zip(model.radius_neighbors(rows, 5.0), other.radius_neighbors(X, 5.0), strict=True):
+            assert [a.tolist() for a in got] == [a.tolist() for a in expected]
+        assert (other.kneighbors_graph(X) != model.kneighbors_graph(rows)).nnz == 0
+    assert other.add(variant).tolist() == list(range(len(rows), 2 * len(rows)))
+    graph = QKNeighborsTransformer(n_neighbors=2, n_lists=5, random_state=0)
+    assert (graph.fit_transform(variant) != graph.fit_transform(rows)).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [(bad, "dense data is required") for _, bad in sparse_layouts(WHOLE)]
+    + [(bad, message) for _, bad, message in unusable(WHOLE)],
+)
+def test_what_is_no_dense_matrix_of_numbers(bad, message):
+    model = index(n_lists=5).fit(WHOLE)
+    for use in (index(n_lists=5).fit, model.kneighbors, model.radius_neighbors, model.kneighbors_graph, model.add):
+        with pytest.raises((TypeError, ValueError), match=message):
+            use(bad)
+    assert model.n_samples_fit_ == len(WHOLE)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "<i2", ">i2", "u4", "i8", ">i8", "u8"])
+def test_ids_of_any_whole_type(dtype):
+    model = index(n_lists=5).fit(WHOLE)
+    model.remove(np.arange(9, dtype=dtype)[::-2])
+    assert model.n_samples_fit_ == len(WHOLE) - 5
+
+
 def test_pickle():
     model = index().fit(X)
     again = pickle.loads(pickle.dumps(model))
@@ -344,7 +403,7 @@ def test_saving_over_an_index(tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == before
     other = index(n_lists=10).fit(X[:500])
     with monkeypatch.context() as patch:
-        patch.setattr("quickmeans.files.indexes.write", lambda *_: (_ for _ in ()).throw(OSError("no room")))
+        patch.setattr("quickmeans.files.container.write", lambda *_: (_ for _ in ()).throw(OSError("no room")))
         with pytest.raises(OSError, match="no room"):
             other.save(tmp_path / "index")
     assert sorted(os.listdir(tmp_path)) == before

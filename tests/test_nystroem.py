@@ -10,6 +10,7 @@ import reference
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from layouts import BITS, WHOLE, layouts, sparse_layouts, unusable
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
@@ -19,9 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from quickmeans import QKMeans, QKNystroem, load
+from quickmeans import InvalidModelError, QKMeans, QKNystroem, load
+from quickmeans.data.memory_rows import as_rows
 from quickmeans.files import container
-from quickmeans.files.container import InvalidModelError
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import root_inverse
 from quickmeans.nystroem.structured import Structured
@@ -149,7 +150,7 @@ def test_leverage_finds_the_rows_that_matter(rng):
 @pytest.mark.parametrize("K", [3, 16, 40])
 def test_structured_landmarks_are_rows_of_the_transform_times_a_diagonal(rng, name, K):
     structure = Structured(name, K, 13, rng=np.random.RandomState(0))
-    vectors = rng.standard_normal((structure.blocks, 13))
+    vectors = rng.standard_normal((structure.n_blocks, 13))
     rows = structure.product(vectors, np.float64).toarray()
     assert rows.shape == (K, 13)
     np.testing.assert_allclose(rows, structure.signs * vectors[structure.block], atol=1e-12)
@@ -167,7 +168,7 @@ def test_learned_structure_lowers_the_objective(points):
     start = X[:1] - mean
     objectives = [
         (reference.distances(X - mean, product.toarray()).min(axis=1) ** 2).sum()
-        for product in (structure.product(start, np.float64), structure.learned(X, mean, start, np.float64, 1))
+        for product in (structure.product(start, np.float64), structure.learned(as_rows(X), mean, start, np.float64, 1))
     ]
     assert objectives[1] < 0.9 * objectives[0]
     model = QKNystroem(n_components=24, landmarks="kmeans-hadamard", random_state=0).fit(sp.csr_array(X))
@@ -270,7 +271,7 @@ def test_approximation_error_of_many_rows_is_estimated(points, monkeypatch):
     X = points(3000)
     model = QKNystroem(gamma="mean-distance", n_components=15, landmarks="uniform", random_state=0).fit(X)
     exact = model.approximation_error(X)
-    monkeypatch.setattr("quickmeans.kernel_approximation._EXACT", 1000)
+    monkeypatch.setattr("quickmeans.kernel_approximation._MOST_ROWS", 1000)
     assert model.approximation_error(X) == pytest.approx(exact, rel=0.05)
     assert model.approximation_error(X) != exact
 
@@ -301,15 +302,47 @@ def test_float32_is_kept_and_close_to_float64(points, kernel):
     np.testing.assert_allclose(single.approximate_kernel(X.astype(np.float32)), K, atol=3e-3 * np.abs(K).max())
 
 
-@pytest.mark.parametrize("container", [sp.csr_array, sp.csr_matrix, pd.DataFrame, np.asfortranarray])
-def test_containers(points, container):
+LAYOUTS = [(rows, name, variant) for rows in (WHOLE, BITS) for name, variant in (*layouts(rows), *sparse_layouts(rows))]
+
+
+@pytest.mark.parametrize(("rows", "name", "variant"), LAYOUTS, ids=[name for _, name, _ in LAYOUTS])
+def test_layouts_and_types(rows, name, variant):
+    options = {"gamma": "scale", "n_components": 5, "random_state": 0}
+    model, other = QKNystroem(**options).fit(rows), QKNystroem(**options).fit(variant)
+    single = getattr(variant, "dtype", None) in (np.dtype("<f4"), np.dtype(">f4"))
+    close = {"rtol": 1e-3, "atol": 1e-4} if single else {"rtol": 1e-8, "atol": 1e-9}
+    for method in ("transform", "kernel_row", "approximate_kernel", "approximation_error"):
+        expected, got = getattr(model, method)(rows), getattr(other, method)(variant)
+        np.testing.assert_allclose(got, expected, **close)
+        assert method == "approximation_error" or got.dtype == (np.float32 if single else np.float64)
+    between = other.approximate_kernel(variant, variant)
+    np.testing.assert_allclose(between, model.approximate_kernel(rows), **close)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, np.asfortranarray])
+def test_every_kind_of_landmarks_in_other_layouts(points, kind, form):
     X = points(700)
     X[X < 0.5] = 0
-    model = QKNystroem(gamma=0.05, n_components=20, random_state=0).fit(X)
-    other = QKNystroem(gamma=0.05, n_components=20, random_state=0).fit(container(X))
-    for method in ("transform", "kernel_row"):
-        np.testing.assert_allclose(getattr(other, method)(container(X)), getattr(model, method)(X), atol=1e-8)
-    assert other.approximation_error(container(X)) == pytest.approx(model.approximation_error(X), rel=1e-6)
+    model, other = (
+        QKNystroem(gamma=0.05, n_components=20, landmarks=kind, random_state=0).fit(rows) for rows in (X, form(X))
+    )
+    np.testing.assert_allclose(other.transform(form(X)), model.transform(X), atol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "bad", "message"), list(unusable(WHOLE)))
+def test_what_is_no_matrix_of_numbers(name, bad, message):
+    model = QKNystroem(n_components=3).fit(WHOLE)
+    for use in (QKNystroem().fit, model.transform, model.kernel_row, model.approximate_kernel):
+        with pytest.raises(ValueError, match=message):
+            use(bad)
+
+
+def test_the_mean_of_single_precision_rows_is_summed_in_double_precision(rng):
+    X = rng.standard_normal((60000, 3)).astype(np.float32) + 1
+    dense, sparse = (QKNystroem(n_components=2, landmarks="uniform").fit(rows) for rows in (X, sp.csr_array(X)))
+    np.testing.assert_array_equal(sparse.mean_, dense.mean_)
+    np.testing.assert_allclose(dense.mean_, X.mean(axis=0, dtype=np.float64), rtol=1e-7)
 
 
 def test_the_number_of_threads_changes_nothing(points):
@@ -394,29 +427,28 @@ def test_damaged_files(points, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"gamma": -1.0}, "gamma must be positive"),
+        ({"gamma": -1.0}, "gamma must be at least"),
         ({"gamma": "scale"}, "gamma must be a finite float"),
-        ({"fitted_kernel": "laplacian"}, "must be those of a kernel"),
-        ({"fitted_degree": 0}, "must be those of a kernel"),
-        ({"fitted_degree": "3"}, "must be those of a kernel"),
+        ({"fitted_kernel": "laplacian"}, "fitted_kernel must be one of 'rbf'"),
+        ({"fitted_degree": 0}, "fitted_degree must be at least 1"),
+        ({"fitted_degree": "3"}, "fitted_degree must be a finite float"),
         ({"n_factors": 0}, "there must be factors"),
         ({"parameters": {"landmarks": 3}}, "landmarks must be a string"),
         ({"parameters": {"gamme": 3}}, "knows no parameter 'gamme'"),
-        ({"normalization": np.eye(3)}, "normalization must be square, with one row per landmark"),
+        ({"normalization": np.eye(3)}, r"normalization must have shape \(4, 4\)"),
         ({"normalization": np.full((4, 4), np.nan)}, "normalization must be finite"),
         ({"mean": np.full(5, np.inf)}, "mean must be finite"),
-        ({"component_indices": np.arange(3, dtype=np.uint8)}, "component_indices must have one row per landmark"),
+        ({"component_indices": np.arange(3, dtype=np.uint8)}, "component_indices must name 4 rows"),
         ({"extra": np.eye(2)}, "must not have a tensor 'extra'"),
     ],
 )
 def test_files_with_wrong_contents(points, tmp_path, change, message):
     path = tmp_path / "model"
     QKNystroem(n_components=4, landmarks="uniform").fit(points(50, 5)).save(path)
-    with open(path, "rb") as file:
-        about, tensors, _ = container.read(file)
+    state = container.read(path)
     for name, value in change.items():
-        (tensors if isinstance(value, np.ndarray) else about)[name] = value
-    container.write(path, container.encode("QKNystroem", about, tensors))
+        (state.tensors if isinstance(value, np.ndarray) else state.facts)[name] = value
+    container.write(path, state)
     with pytest.raises(InvalidModelError, match=message):
         load(path)
 
@@ -470,3 +502,20 @@ def test_wrong_rows_at_transform(points):
             method(X[:, 1:])
         with pytest.raises(ValueError, match="contains NaN"):
             method(np.where(X > 2, np.nan, X))
+
+
+@pytest.mark.parametrize("options", [{"landmarks": np.ones((2, 7))}, {"kernel": (None, lambda t: t[0])}])
+def test_a_failed_fit_leaves_the_earlier_one(points, options):
+    X = points(100, 5)
+    model = QKNystroem(n_components=4, random_state=0).fit(X)
+    before, state = model.transform(X), dict(vars(model))
+    with pytest.raises(ValueError, match="must"):
+        model.set_params(**options).fit(X[:, :4])
+    np.testing.assert_array_equal(model.transform(X), before)
+    model.set_params(landmarks="qkmeans", kernel="rbf")
+    assert vars(model) == state
+    fresh = QKNystroem(**options)
+    with pytest.raises(ValueError, match="must"):
+        fresh.fit(X)
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)

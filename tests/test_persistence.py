@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
+import scipy.sparse as sp
 from saved import X, decoded, encoded, fitted, make_rows
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
 
 import quickmeans
-from quickmeans import QKMeans
-from quickmeans.files import models as persistence
-from quickmeans.files.models import load, save
+from quickmeans import QKMeans, SparseProduct, load, state
+from quickmeans.files import container
 
 DATA = Path(__file__).parent / "data"
 
@@ -30,7 +31,7 @@ def check_same(model, again, rows):
         expected, got = getattr(model, name), getattr(again, name)
         assert got.dtype == expected.dtype
         assert got.tobytes() == expected.tobytes()
-    for name in ("inertia_", "n_iter_", "reach_", "n_candidates_", "n_features_in_", "product_", "_n_features_out"):
+    for name in ("inertia_", "n_iter_", "margin_", "n_candidates_", "n_features_in_", "product_", "_n_features_out"):
         assert getattr(again, name) == getattr(model, name)
     for exact in (False, True):
         np.testing.assert_array_equal(again.predict(rows, exact=exact), model.predict(rows, exact=exact))
@@ -76,7 +77,7 @@ def test_products_of_every_kind(tmp_path):
     rows = make_rows(D=300)
     for options in ({"n_clusters": 2}, {"shortlist": 0, "compression": 1}, {"shortlist": 0, "compression": 2}):
         model = fitted(rows, **options)
-        save(model, tmp_path / "model")
+        model.save(tmp_path / "model")
         again = load(tmp_path / "model")
         check_same(model, again, rows)
         if model.product_ is not None:
@@ -92,7 +93,7 @@ def test_labels_if_asked_for(tmp_path):
     np.testing.assert_array_equal(again.labels_, model.labels_)
     assert again.labels_.dtype == np.int32
     model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="no labels_"):
+    with pytest.raises(ValueError, match="loaded without labels_"):
         load(tmp_path / "model").save(tmp_path / "model", labels=True)
 
 
@@ -139,16 +140,18 @@ def test_a_loaded_model_can_be_pickled(tmp_path):
 def test_without_a_shortlist_no_dense_centroids_are_stored():
     rows = make_rows(n=300, D=500)
     model = fitted(rows, n_clusters=60, shortlist=0, compression=20)
-    size = len(persistence.encode_model(model, labels=False))
+    size = len(container.encode(model.to_state()))
     assert size < 3000 + 8 * model.product_.nnz + model.mean_.nbytes
     assert size < model.cluster_centers_.nbytes / 4
 
 
 def test_centroids_that_would_be_far_larger_than_the_file_are_stored(monkeypatch):
     model = fitted(shortlist=0, compression=3)
-    monkeypatch.setattr(persistence, "_LARGEST_EXPANSION", 0.5)
-    data = persistence.encode_model(model, labels=False)
+    monkeypatch.setattr(state, "_SMALL_FILE", model.to_state().n_bytes)
+    monkeypatch.setattr(state, "_MOST_ENTRIES", 0)
+    data = container.encode(model.to_state())
     assert "centers" in safetensors.numpy.load(data)
+    monkeypatch.undo()
     check_same(model, decoded(data), X)
 
 
@@ -178,25 +181,42 @@ def whole_rows():
     return ((i * i * 31 + j * j * 17 + i * j * 7) % 11 + 40 * ((i % 4) == (j % 4))).astype(np.float32)
 
 
-VERSION_1 = {
+VERSIONS = {  # model-1-*.safetensors, model-2-*.safetensors
     "screened": {"n_clusters": 4, "compression": 2, "random_state": 0},
     "product": {"n_clusters": 4, "compression": 2, "random_state": 0, "shortlist": 0},
     "dense": {"n_clusters": 4, "random_state": 0},
 }
 
 
-@pytest.mark.parametrize("kind", VERSION_1)
-def test_format_version_1(kind):
-    model = load(DATA / f"model-1-{kind}.safetensors")
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_models_of_all_versions(kind, version):
+    model = load(DATA / f"model-{version}-{kind}.safetensors")
     rows = whole_rows()
     if kind == "dense":
         rows = pd.DataFrame(rows, columns=[f"x{j}" for j in range(12)])
         assert list(model.feature_names_in_) == list(rows)
     np.testing.assert_array_equal(model.predict(rows), model.labels_)
     np.testing.assert_array_equal(model.labels_, model.labels_[np.arange(80) % 4])
-    assert model.get_params().items() >= VERSION_1[kind].items()
+    assert model.get_params().items() >= VERSIONS[kind].items()
     assert (model.product_ is None) == (kind == "dense")
     np.testing.assert_allclose(-model.score(rows), model.inertia_, rtol=1e-5)
+
+
+def test_features_of_all_versions():
+    model = load(DATA / "nystroem-2.safetensors")  # QKNystroem(gamma=1e-4, n_components=80, landmarks="uniform")
+    kernel = model.approximate_kernel(whole_rows().astype(np.float64))
+    np.testing.assert_allclose(kernel, rbf_kernel(whole_rows(), gamma=1e-4), atol=1e-3)
+
+
+@pytest.mark.parametrize("payload", ["flat", "sq8", "pq4x4"])
+def test_indexes_of_all_versions(payload):
+    index = load(DATA / f"index-2-{payload}")  # QKNeighbors(n_lists=4, nprobe=4, random_state=0); row 3 was removed
+    assert (index.payload, index.n_samples_fit_) == (payload, 79)
+    distances, ids = index.kneighbors(whole_rows(), 1)
+    assert 3 not in ids
+    if payload == "flat":
+        assert not np.delete(distances, 3).any()
 
 
 # ---- the file itself ----------------------------------------------------------------------------------------------
@@ -273,10 +293,24 @@ def test_errors_of_the_file_system(tmp_path):
 def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(NotFittedError):
         QKMeans().save(tmp_path / "model")
-    with pytest.raises(TypeError, match="must be a QKMeans or a QKNystroem, got int"):
-        save(3, tmp_path / "model")
     with pytest.raises(ValueError, match="compression must be a finite number"):
         fitted().set_params(compression=np.inf).save(tmp_path / "model")
     with pytest.raises(ValueError, match="n_clusters must be"):
         fitted().set_params(n_clusters=-1).save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_product_that_could_not_be_loaded_is_not_saved(tmp_path):
+    S, T = np.indices((4000, 100)), np.indices((200_000, 3))
+    left = sp.csr_array((np.ones(S[0].size), (S[0].ravel(), (S[0] + 1900 * S[1]).ravel())), shape=(4000, 200_000))
+    right = sp.csr_array((np.ones(T[0].size), (T[0].ravel(), T[1].ravel())), shape=(200_000, 24))
+    wide = SparseProduct([left, right])
+    stored = state.State("QKMeans", {}, {})
+    stored.add_product(wide)
+    with pytest.raises(ValueError, match=r"SparseProduct\(4000 x 24, .*\) cannot be stored: .* at most 64 factors"):
+        container.write(tmp_path / "model", stored)
+    stored = state.State("QKMeans", {}, {})
+    stored.add_product(SparseProduct([np.eye(3)] * 65))
+    with pytest.raises(ValueError, match="cannot be stored"):
+        container.write(tmp_path / "model", stored)
+    assert not os.listdir(tmp_path)

@@ -1,6 +1,7 @@
 """SparseProduct as an object: what it takes, what it gives, what it refuses."""
 
 import copy
+import inspect
 import os
 import pickle
 import signal
@@ -186,14 +187,28 @@ def test_pickle_copy_equality_hash(chain):
     assert len(pickle.dumps(V)) < 40 * V.nnz + 2000, "caches are not pickled"
 
 
-def test_repr_says_what_it_is(chain):
+def test_repr_says_what_it_is():
     V = SparseProduct([sp.eye_array(100, dtype=np.float32)] * 2)
     assert repr(V) == "SparseProduct(100 x 100, 2 factors, 200 non-zeros, compression 50.0x, float32)"
+    assert list(inspect.signature(SparseProduct).parameters) == ["factors"]
+
+
+def broken(kind, part, value):
+    matrix = kind(sp.random_array((6, 8), density=0.5, rng=0))
+    getattr(matrix, part)[2] = value
+    return matrix
 
 
 @pytest.mark.parametrize(
     ("factors", "error", "message"),
     [
+        ([broken(sp.csr_array, "indices", 8)], ValueError, "Factor 1 is not a valid sparse matrix: its indices"),
+        (
+            [np.eye(6), broken(sp.csc_array, "indices", 10**6)],
+            ValueError,
+            "Factor 2 is not a valid sparse matrix: its indices",
+        ),
+        ([broken(sp.csr_array, "indptr", -5)], ValueError, "Factor 1 is not a valid sparse matrix: its indices"),
         ([], ValueError, "at least one factor"),
         (np.eye(3), TypeError, r"write SparseProduct\(\[S\]\)"),
         (sp.eye_array(3), TypeError, r"write SparseProduct\(\[S\]\)"),
@@ -282,13 +297,13 @@ def test_distances_that_overflow():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"m": 0}, ValueError, "between 1 and the number of rows, 3, got 0"),
-        ({"m": 4}, ValueError, "between 1 and the number of rows, 3, got 4"),
-        ({"m": 1.5}, TypeError, "whole number, got 1.5"),
-        ({"m": True}, TypeError, "whole number, got True"),
-        ({"m": 2, "n_threads": 0}, ValueError, "n_threads must be at least 1, got 0"),
-        ({"m": 2, "n_threads": -3}, ValueError, "n_threads must be at least 1, got -3"),
-        ({"m": 2, "n_threads": 1.5}, TypeError, "n_threads must be a whole number, got 1.5"),
+        ({"m": 0}, ValueError, "m must be a whole number from 1 to 3, the number of rows, got 0"),
+        ({"m": 4}, ValueError, "m must be a whole number from 1 to 3, the number of rows, got 4"),
+        ({"m": 1.5}, ValueError, "m must be a whole number .* got 1.5"),
+        ({"m": True}, ValueError, "m must be a whole number .* got True"),
+        ({"m": 2, "n_threads": 0}, ValueError, "n_threads must be a whole number not below 1, got 0"),
+        ({"m": 2, "n_threads": -3}, ValueError, "n_threads must be a whole number not below 1, got -3"),
+        ({"m": 2, "n_threads": 1.5}, ValueError, "n_threads must be a whole number not below 1, got 1.5"),
         ({"m": 2, "bias": np.ones(2)}, ValueError, r"bias must have shape \(3,\)"),
         ({"m": 2, "bias": [0, np.nan, 0]}, ValueError, r"bias must be finite.*has index 1\)"),
         ({"m": 2, "bias": [0, 1j, 0]}, TypeError, "bias has dtype complex128"),
@@ -299,7 +314,7 @@ def test_bad_arguments_of_nearest_rows(arguments, error, message):
         SparseProduct([np.eye(3)]).nearest_rows(np.ones((2, 3)), **arguments)
 
 
-def test_norms_that_overflow(chain):
+def test_norms_that_overflow():
     V = SparseProduct([np.full((2, 2), 1e30, np.float32)])
     with pytest.raises(ValueError, match="squared norms of the rows overflow; scale the factors or use float64"):
         V.nearest_row(np.ones((1, 2), np.float32))
@@ -327,17 +342,17 @@ X = np.load(sys.argv[1], mmap_mode="r")
 V.nearest_row(X[:1000])
 start, most, done = private_memory(), 0, False
 
-def watch():
+def sample_memory():
     global most
     while not done:
         most = max(most, private_memory())
         time.sleep(0.002)
 
-watcher = threading.Thread(target=watch)
-watcher.start()
+sampler = threading.Thread(target=sample_memory)
+sampler.start()
 V.nearest_row(X)
 done = True
-watcher.join()
+sampler.join()
 print(most - start)
 """
 

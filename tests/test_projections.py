@@ -111,7 +111,7 @@ def test_largest_survives_what_is_no_number():
 @pytest.mark.parametrize("k", [0, -1, 1.5, True])
 def test_bad_counts(k):
     for kind in (TopPerRow, TopPerColumn, TopInAll, TopPerRowAndColumn, AtMostPerRowAndColumn):
-        with pytest.raises(ValueError, match="positive whole number"):
+        with pytest.raises(ValueError, match=f"k must be a whole number not below 1, got {k!r}"):
             kind(k)
 
 

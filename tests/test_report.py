@@ -1,4 +1,4 @@
-"""The report page: what it says is true, and a real browser shows it."""
+"""The report page: its statements are true, and a browser shows it."""
 
 import io
 import json
@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits, make_blobs
 
 import quickmeans
 from quickmeans import QKMeans
-from quickmeans.cli.main import main
+from quickmeans.cli.main import program
 from quickmeans.report import write_report
 from quickmeans.report.centroids import check_image_shape
 from quickmeans.report.cost import measure
@@ -25,7 +25,7 @@ from quickmeans.report.factors import density
 from quickmeans.report.page import is_report
 from quickmeans.report.patches import patches
 from quickmeans.report.png import encode, shrunk, tinted
-from quickmeans.report.survey import survey
+from quickmeans.report.survey import survey_rows
 from quickmeans.report.svg import number, short, ticks
 
 VOID = {"meta", "link", "img", "br", "circle", "line", "rect", "polyline", "path", "image"}
@@ -117,22 +117,22 @@ def test_a_survey_reads_all_rows_once(exact, digits):
 
     source = quickmeans.data.open_rows(chunks)
     reads.clear()
-    found = survey(exact, source)
+    survey = survey_rows(exact, source)
     assert len(reads) == 1
-    np.testing.assert_array_equal(found.sizes, np.bincount(exact.predict(digits), minlength=40))
-    assert found.objective == pytest.approx(-exact.score(digits), rel=1e-5)
-    assert found.largest(40, 3).tolist() == np.argsort(-found.sizes, kind="stable")[:3].tolist()
+    np.testing.assert_array_equal(survey.sizes, np.bincount(exact.predict(digits), minlength=40))
+    assert survey.objective == pytest.approx(-exact.score(digits), rel=1e-5)
+    assert survey.largest(40, 3).tolist() == np.argsort(-survey.sizes, kind="stable")[:3].tolist()
 
 
 def test_a_sample_is_of_different_rows(exact, digits, monkeypatch):
     monkeypatch.setattr("quickmeans.report.survey._MOST_ROWS", 500)
     numbered = digits.copy()
     numbered[:, 0] = np.arange(len(digits))
-    found = survey(exact, lambda: iter(np.array_split(numbered, 5)))
-    chosen = found.sample[:, 0].astype(int)
+    survey = survey_rows(exact, lambda: iter(np.array_split(numbered, 5)))
+    chosen = survey.sample[:, 0].astype(int)
     assert len(set(chosen)) == len(chosen) == 500
-    np.testing.assert_array_equal(found.sample, numbered[chosen])
-    np.testing.assert_array_equal(found.labels, exact.predict(numbered)[chosen])
+    np.testing.assert_array_equal(survey.sample, numbered[chosen])
+    np.testing.assert_array_equal(survey.labels, exact.predict(numbered)[chosen])
     assert 0.4 < np.median(chosen) / len(digits) < 0.6
 
 
@@ -268,7 +268,7 @@ def test_a_page_of_rows_that_are_all_alike(tmp_path):
 
 
 def test_what_cannot_be_shown(exact, digits, tmp_path):
-    with pytest.raises(TypeError, match="A report is of a QKMeans, got KMeans"):
+    with pytest.raises(TypeError, match="model must be a QKMeans, got KMeans"):
         write_report(KMeans(), tmp_path / "page.html")
     with pytest.raises(ValueError, match="63 features"):
         write_report(exact, tmp_path / "page.html", digits[:, :63])
@@ -281,7 +281,7 @@ def test_what_cannot_be_shown(exact, digits, tmp_path):
 
 
 def run(*args):
-    return CliRunner().invoke(main, [str(arg) for arg in args])
+    return CliRunner().invoke(program, [str(arg) for arg in args])
 
 
 def test_the_command(small, digits, tmp_path):
@@ -334,12 +334,12 @@ LOOK = """<!doctype html><body>
 <script>
 onload = () => {{
   const page = document.querySelector("iframe").contentDocument;
-  const seen = [...page.querySelectorAll("section")].map(s => [s.id, s.getBoundingClientRect().height]);
+  const sections = [...page.querySelectorAll("section")].map(s => [s.id, s.getBoundingClientRect().height]);
   const broken = [...page.images].filter(i => !i.complete || !i.naturalWidth).length;
   const empty = [...page.querySelectorAll("svg")].filter(s => s.getBBox().width < 100).length;
   const style = page.defaultView.getComputedStyle(page.body);
   document.querySelector("pre").textContent = JSON.stringify({{
-    seen, broken, empty, needed: page.documentElement.scrollWidth, given: page.documentElement.clientWidth,
+    sections, broken, empty, needed: page.documentElement.scrollWidth, given: page.documentElement.clientWidth,
     images: page.images.length, paper: style.backgroundColor, ink: style.color,
   }});
 }};
@@ -347,7 +347,7 @@ onload = () => {{
 
 
 class Chromium:
-    """A browser without a window."""
+    """A headless browser."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -358,14 +358,14 @@ class Chromium:
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
     def look(self, page, width, *options):
-        """What there is to see at this width."""
+        """Return what the browser shows at this width."""
         frame = page.with_name("frame.html")
         frame.write_text(LOOK.format(page=page.name, width=width))
         shown = self.run(frame, "--dump-dom", *options).stdout
         return json.loads(re.search(r"<pre>(.*)</pre>", shown).group(1))
 
     def complaints(self, page):
-        """What the console has to say."""
+        """Return the messages of the console."""
         return re.findall(r"CONSOLE.*", self.run(page, "--dump-dom").stderr)
 
 
@@ -390,20 +390,20 @@ def pages(exact, digits, tmp_path_factory):
 @pytest.mark.parametrize("name", ["images", "heat"])
 @pytest.mark.parametrize("width", [375, 1200])
 def test_the_page_fits_the_window(chromium, pages, name, width):
-    found = chromium.look(pages / f"{name}.html", width)
-    assert found["given"] >= width - 20
-    assert found["needed"] <= found["given"]
-    assert [section for section, _ in found["seen"]] == FIGURES
-    assert min(height for _, height in found["seen"]) > 60
-    assert found["broken"] == found["empty"] == 0
-    assert found["images"] >= 4 if name == "heat" else 40
+    seen = chromium.look(pages / f"{name}.html", width)
+    assert seen["given"] >= width - 20
+    assert seen["needed"] <= seen["given"]
+    assert [section for section, _ in seen["sections"]] == FIGURES
+    assert min(height for _, height in seen["sections"]) > 60
+    assert seen["broken"] == seen["empty"] == 0
+    assert seen["images"] >= 4 if name == "heat" else 40
 
 
-def test_the_browser_has_nothing_to_complain_about(chromium, pages):
+def test_the_browser_shows_no_messages(chromium, pages):
     text = (pages / "images.html").read_text("utf-8")
     bad = pages / "bad.html"
     bad.write_text(text.replace("<main>", '<main><img src="http://127.0.0.1:9/x.png">'), "utf-8")
-    assert chromium.complaints(bad)  # so that silence means something
+    assert chromium.complaints(bad)  # the test would see a message
     assert chromium.complaints(pages / "images.html") == []
     assert chromium.complaints(pages / "heat.html") == []
 

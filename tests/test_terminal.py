@@ -1,4 +1,4 @@
-"""Commands in a terminal, in a pipe, and when they are told to stop."""
+"""Commands in a terminal, in a pipe, and with signals."""
 
 import os
 import pty
@@ -6,6 +6,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from fcntl import ioctl
@@ -17,25 +18,23 @@ from click.testing import CliRunner
 from commands import QUICKMEANS, done, files, run
 
 import quickmeans
-from quickmeans import QKMeans
-from quickmeans.cli.main import main
+from quickmeans.cli.main import main, program
 from quickmeans.cli.progress import FitMeter
-from quickmeans.kmeans.screen import Assignment
 
 
 def in_terminal(*args, columns=100, **env):
-    """What a terminal shows of a command, and how it ended."""
+    """Return what a terminal shows of a command, and its exit code."""
     pid, fd = pty.fork()
     if pid == 0:
-        time.sleep(0.2)  # until the size is set
-        env = os.environ | {"TERM": "xterm-256color"} | env  # not COLUMNS, which libraries may have set beside it
+        time.sleep(0.2)  # the size of the terminal must be set first
+        env = os.environ | {"TERM": "xterm-256color"} | env  # libraries may set COLUMNS too
         os.execve(QUICKMEANS, ["quickmeans", *map(str, args)], env)
     ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     shown = b""
     while True:
         try:
             part = os.read(fd, 1 << 16)
-        except OSError:  # Linux says so at the end
+        except OSError:  # the end, on Linux
             break
         if not part:
             break
@@ -46,7 +45,7 @@ def in_terminal(*args, columns=100, **env):
 
 @pytest.fixture
 def slow(here, rng):
-    """Rows and options of a fit that takes some seconds."""
+    """Return the options of a fit that takes some seconds."""
     np.save("slow.npy", rng.standard_normal((40_000, 40)).astype(np.float32))
     return ["fit", "slow.npy", "-k", 300, "--seed", 0, "--tol", 0]
 
@@ -96,7 +95,7 @@ def test_no_control_signs_outside_a_terminal(here):
 
 def test_an_encoding_without_fine_signs(here):
     done("fit", "rows.npy", "-k", 6, "-o", "m")
-    result = CliRunner(charset="ascii").invoke(main, ["predict", "m", "rows.npy"])
+    result = CliRunner(charset="ascii").invoke(program, ["predict", "m", "rows.npy"])
     assert result.exit_code == 0
     assert result.stdout.isascii()
 
@@ -108,8 +107,18 @@ def test_a_pipe_that_is_closed_early(here, command):
     assert out.stderr == ""
 
 
+def test_a_fit_whose_output_nobody_reads(here):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [QUICKMEANS, "fit", "rows.npy", "-k", "6", "-o", "m.safetensors"]
+    out = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (out.returncode, out.stderr) == (128 + signal.SIGPIPE, "")
+    assert len(quickmeans.load("m.safetensors").cluster_centers_) == 6
+
+
 def interrupt(args, when):
-    """Run a command and press Ctrl-C as soon as that is so."""
+    """Run a command and send it SIGINT as soon as `when` returns True."""
     process = subprocess.Popen([QUICKMEANS, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not when():
         time.sleep(0.02)
@@ -123,11 +132,11 @@ def test_ctrl_c_and_resume(slow):
     code, out, err = interrupt(slow, Path("c").exists)
     assert code == 130
     assert out == ""
-    assert err == "interrupted: the model was not written; the same command goes on from c.\n"
+    assert err == "interrupted: m.safetensors was not written; the same command continues from c.\n"
     assert files() == {"rows.npy", "slow.npy", "c"}
     resumed = run(*slow)
     assert resumed.exit_code == 0
-    assert "going on from the checkpoint" in resumed.stdout
+    assert "continued from the checkpoint" in resumed.stdout
     done(*slow[:-4], "-o", "whole.safetensors", "--checkpoint", "other")
     np.testing.assert_array_equal(
         quickmeans.load("m.safetensors").cluster_centers_, quickmeans.load("whole.safetensors").cluster_centers_
@@ -138,8 +147,60 @@ def test_ctrl_c_without_a_checkpoint(slow):
     start = time.monotonic()
     code, _, err = interrupt([*slow, "--max-iter", 100, "-o", "m"], lambda: time.monotonic() - start > 2)
     assert code == 130
-    assert err.startswith("interrupted: nothing was written")
+    assert re.fullmatch(r"interrupted: .* was not written.*\n|interrupted: nothing was written.\n", err)
     assert files() == {"rows.npy", "slow.npy"}
+
+
+@pytest.mark.parametrize("delay", [0, 0.1])
+def test_ctrl_c_after_the_model_was_written(here, delay):
+    def written():
+        if Path("m").exists():
+            time.sleep(delay)
+        return Path("m").exists()
+
+    code, _, err = interrupt(["fit", "rows.npy", "-k", 6, "-o", "m"], written)
+    assert (code, err) in [(0, ""), (130, "interrupted: m has been written.\n"), (130, "")]
+
+
+@pytest.fixture
+def process(here, monkeypatch):
+    """A function that runs a command with its handlers of signals, and returns its exit code."""
+
+    def end(code):
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", end)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def call(*args):
+        monkeypatch.setattr(sys, "argv", ["quickmeans", *args])
+        with pytest.raises(SystemExit) as error:
+            main()
+        return error.value.code
+
+    yield call
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ([], "with --checkpoint FILE a fit can be continued"),
+        (["--checkpoint", "c"], "there is no checkpoint yet"),
+        (["--checkpoint", "rows.npy"], "the same command continues from rows.npy"),
+    ],
+)
+def test_ctrl_c_says_how_to_continue(process, monkeypatch, capsys, options, hint):
+    monkeypatch.setattr("quickmeans.QKMeans.fit", lambda *args: os.kill(os.getpid(), signal.SIGINT))
+    assert process("fit", "rows.npy", "-k", "6", "-o", "m", *options) == 130
+    assert capsys.readouterr() == ("", f"interrupted: m was not written; {hint}.\n")
+
+
+def test_ctrl_c_before_the_result_is_printed(process, monkeypatch, capsys):
+    monkeypatch.setattr("quickmeans.cli.describe.lines", lambda facts: os.kill(os.getpid(), signal.SIGINT))
+    assert process("fit", "rows.npy", "-k", "6", "-o", "m") == 130
+    assert capsys.readouterr() == ("", "interrupted: m has been written.\n")
 
 
 def test_narrow_terminals(here):
@@ -152,19 +213,15 @@ def test_narrow_terminals(here):
     assert re.search(r"\n  share +16.67 %\n", text)
 
 
-def test_sigterm_removes_what_is_half_written(here, monkeypatch):
+def test_sigterm_removes_unfinished_files(process, monkeypatch):
     done("fit", "rows.npy", "-k", 6, "-o", "m")
 
     def labels(*args, **options):
-        yield None, Assignment.empty(300, np.dtype(np.float32))
-        assert len(files()) == 3  # one of them is not complete
+        yield np.zeros(300, np.int32)
+        assert len(files()) == 3  # with the unfinished one
         os.kill(os.getpid(), signal.SIGTERM)
-        yield None, Assignment.empty(300, np.dtype(np.float32))
+        yield np.zeros(300, np.int32)
 
-    monkeypatch.setattr(QKMeans, "_assigned", labels)
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        assert run("predict", "m", "rows.npy", "-o", "labels.npy").exit_code == 143
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    monkeypatch.setattr("quickmeans.QKMeans.iter_labels", labels)
+    assert process("predict", "m", "rows.npy", "-o", "labels.npy") == 143
     assert files() == {"rows.npy", "m"}

@@ -9,7 +9,6 @@ NB_MODULE(_native, m) {
     m.def("instruction_sets", &quickmeans::instruction_sets);
     quickmeans::bind_product(m);
     quickmeans::bind_screen(m);
-    quickmeans::bind_settle(m);
     quickmeans::bind_sums(m);
     quickmeans::bind_solvers(m);
     quickmeans::bind_selection(m);

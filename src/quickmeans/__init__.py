@@ -5,23 +5,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quickmeans.cluster import QKMeans
-    from quickmeans.files.models import load
+    from quickmeans.data.open import open_rows
     from quickmeans.kernel_approximation import QKNystroem
+    from quickmeans.models import load
     from quickmeans.neighbors import QKNeighbors
     from quickmeans.neighbors_transformer import QKNeighborsTransformer
+    from quickmeans.state import InvalidModelError
     from quickmeans.transform import SparseProduct
 
 __version__ = "0.1.0.dev0"
-__all__ = ["QKMeans", "QKNeighbors", "QKNeighborsTransformer", "QKNystroem", "SparseProduct", "__version__", "load"]
+__all__ = [
+    "InvalidModelError",
+    "QKMeans",
+    "QKNeighbors",
+    "QKNeighborsTransformer",
+    "QKNystroem",
+    "SparseProduct",
+    "__version__",
+    "load",
+    "open_rows",
+]
 
 # Where each public name lives; imported when first asked for, so that `quickmeans --help` need not load scikit-learn.
 _HOMES = {
+    "InvalidModelError": "quickmeans.state",
     "QKMeans": "quickmeans.cluster",
     "QKNeighbors": "quickmeans.neighbors",
     "QKNeighborsTransformer": "quickmeans.neighbors_transformer",
     "QKNystroem": "quickmeans.kernel_approximation",
     "SparseProduct": "quickmeans.transform",
-    "load": "quickmeans.files.models",
+    "load": "quickmeans.models",
+    "open_rows": "quickmeans.data.open",
 }
 
 

@@ -6,28 +6,28 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from quickmeans.checks import check_parameters, check_sample_weight, n_runs
-from quickmeans.data.features import check_features
-from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.output import write_labels
-from quickmeans.data.stream import SourceStream
-from quickmeans.kmeans.distances import distances
+from quickmeans.files import container
+from quickmeans.files.checkpoints import Checkpoint
+from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.lloyd import Clustering
-from quickmeans.kmeans.partial import partial_fit
-from quickmeans.kmeans.points import NO_DIRECTION, Points, refuse_bad_rows
-from quickmeans.kmeans.rows import Stream
-from quickmeans.kmeans.run import run_once
-from quickmeans.kmeans.screen import Assignment, ProductRows, Screen, fill_norms
-from quickmeans.progress import CallbackSupportMixin, Watch, begin_callbacks, with_callbacks
+from quickmeans.kmeans.partial import first_batch, follow_rows
+from quickmeans.kmeans.rows import Rows, each_block
+from quickmeans.kmeans.run import best_of, run_once
+from quickmeans.kmeans.settings import Settings
+from quickmeans.progress import CallbackSupportMixin, RunObserver, begin_callbacks, with_callbacks
+from quickmeans.rollback import unchanged_on_error
+from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
-from quickmeans.transform.checks import readable
+from quickmeans.validation import check_rows, check_sample_weight
+
+_NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 
 class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -35,81 +35,91 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     .. math:: \min \; \sum_i w_i \min_k \|x_i - u_k\|^2
 
-    With a shortlist (the default) centroids are exact means. A product V close to them screens the candidates for
-    every point, and their exact distances decide: labels agree with those of plain k-means but for a calibrated few,
-    at a fraction of the multiply-adds. With ``shortlist=0`` the centroids are the rows of V themselves, as in the paper
-    on QuicK-means: a model of `compression` times fewer numbers, and a somewhat larger objective.
+    With a shortlist (the default) centroids are exact means. A product V close to them lists the candidates for every
+    row, and their exact distances decide: labels agree with those of plain k-means but for a calibrated few, at a
+    fraction of the multiply-adds. With ``shortlist=0`` the centroids are the rows of V themselves, as in the paper on
+    QuicK-means: a model of `compression` times fewer numbers, and a somewhat larger objective.
 
     Parameters
     ----------
-    n_clusters : int
-        K.
-    solver : "als", "palm4msa" or "hierarchical"
-        How the factors are learned: sparse alternating least squares, or the two algorithms of the paper.
-    compression : float or "auto"
+    n_clusters : int, default=8
+        The number K of clusters.
+    solver : {"als", "palm4msa", "hierarchical"} or callable, default="als"
+        How the factors of V are learned: sparse alternating least squares, or the two algorithms of the paper, or a
+        callable as described in :mod:`quickmeans.transform.solvers`.
+    compression : float or "auto", default="auto"
         K D over the number of non-zeros of V. "auto": with a shortlist, whatever makes assignment cheapest; without,
         10. Only for "als".
-    n_factors, sparsity_level : int
-        Of V, for "palm4msa" and "hierarchical": see :func:`quickmeans.transform.palm4msa`.
-    shortlist : int or "auto"
-        How many candidates get an exact distance. "auto": as many as a calibrated bound asks for; none if only one
-        centroid is left, else mostly two or three. 1: the screen alone decides. 0: the rows of V are the centroids.
-    init : "k-means++", "random", array of shape (n_clusters, n_features) or callable
-        The starting centroids. A callable is called as ``init(X, n_clusters, random_state)``.
-    n_init : int or "auto"
-        Runs from different starts, of which the best is kept. "auto": 10 for "random" and callables, else 1.
-    max_iter : int
-        The most iterations over all rows.
-    tol : float
-        Stop when centroids move less than this, squared, in units of the mean variance of the features.
-    sample_start : bool
-        Make the first few iterations on a sample of 16 rows per cluster, if there are more than twice as many. Not
-        done if `init` is an array or a callable.
-    spherical : bool
-        Compare directions (cosine similarity): minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over centroids of
-        length one, which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
-    random_state : int, RandomState or None
+    n_factors : int or "auto", default="auto"
+        The number of factors of V, for "palm4msa" and "hierarchical"; see :func:`quickmeans.transform.palm4msa`.
+    sparsity_level : int, default=5
+        The number of non-zeros per row and column of a factor, for "palm4msa" and "hierarchical".
+    shortlist : int or "auto", default="auto"
+        How many candidates get an exact distance. "auto": as many as a calibrated margin lets through; none if only one
+        centroid is left, else mostly two or three. 1: the product alone decides. 0: the rows of V are the centroids.
+    init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
+        The starting centroids. A callable is called as ``init(X, n_clusters, random_state=random_state)``.
+    n_init : int or "auto", default="auto"
+        The number of runs from different starts, of which the best is kept. "auto": 10 for "random" and callables,
+        else 1.
+    max_iter : int, default=100
+        The largest number of iterations over all rows.
+    tol : float, default=1e-4
+        A run stops when the squared shifts of the centroids add up to less than this, in units of the mean variance of
+        the features.
+    sample_start : bool, default=True
+        Whether the first few iterations see only a sample of 16 rows per cluster, if there are more than twice as many
+        rows. Has no effect if `init` is an array or a callable.
+    spherical : bool, default=False
+        Whether directions are compared (cosine similarity): minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over
+        centroids of length one, which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
+    random_state : int, RandomState or None, default=None
         Seeds the start and the samples.
-    n_threads : int, optional
-        At most so many threads. Results do not depend on it.
-    verbose : int
-        With 1, say how the fit goes: a bar in a terminal (if rich is there), lines elsewhere.
-    callback : callable, optional
+    n_threads : int, default=None
+        The largest number of threads; results do not depend on it. See :func:`quickmeans.threads.resolve_threads`.
+    verbose : int, default=0
+        1 shows how the fit goes: a bar in a terminal, lines elsewhere.
+    callback : callable, default=None
         Called as ``callback(iteration, objective)`` after every iteration; a true result stops the run. scikit-learn's
         own callbacks (from its version 1.9 on) are set with ``set_callbacks``.
-    checkpoint : path, optional
-        A file that is replaced after every iteration. If it is there, from the same rows and parameters, `fit` goes on
-        from it, to the result that it would have come to anyway. Changes of `max_iter` are allowed.
-    batch_size : int, optional
-        Move the centroids after every so many rows, and not after all (mini-batch k-means); `max_iter` still counts
-        passes over all rows. With ``shortlist=0`` means follow the rows, and now and then the product the means.
+    checkpoint : path, default=None
+        A file that is replaced after every iteration. If it is there and belongs to the same rows and parameters, `fit`
+        goes on from it, to the same result as without the interruption. `max_iter` may differ.
+    batch_size : int, default=None
+        If given, the centroids move after every so many rows, and not after all (mini-batch k-means); `max_iter` still
+        counts passes over all rows. With ``shortlist=0`` the means follow the rows, and from time to time the product
+        follows the means.
 
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
-        The centroids; in float32 if X is.
+        The centroids; float32 if X is, else float64.
     labels_ : array of int32, shape (n_samples,)
-        The nearest centroid of every row of X.
+        The nearest centroid of every row of X; a lazy Dask array if X is one.
     inertia_ : float
-        The objective, for `labels_` and `cluster_centers_`.
+        The objective for `labels_` and `cluster_centers_`.
     objective_history_ : array
-        The objective after every assignment and every update of the centroids. With `shortlist=0` it never rises but
+        The objective after every assignment and every update of the centroids. With ``shortlist=0`` it never rises but
         for the hierarchical solver, with a shortlist hardly ever.
     product_ : SparseProduct or None
-        V, of centroids about the mean: its rows plus `mean_` are, or are close to, the centroids. None if no product
-        would pay: then assignment goes through the dense centroids.
+        V, centered: its rows plus `mean_` are, or are close to, the centroids. None if no product would pay: then
+        assignment goes through the dense centroids.
     mean_ : array of shape (n_features,)
-        Of X, with its weights; zero if `spherical`.
-    reach_ : float
-        How far the screen is mistrusted; see :mod:`quickmeans.kmeans.screen`.
+        The weighted mean of X; zero if `spherical`.
+    margin_ : float
+        How wrong the scores of the product may be; see :mod:`quickmeans.kmeans.screen`.
+    assigner_ : Assigner
+        What assigns rows to the centroids; see :mod:`quickmeans.kmeans.assignment`.
+    weight_in_clusters_ : array of shape (n_clusters,)
+        The weight of the rows of each cluster; after `partial_fit`, of all rows so far.
     n_candidates_ : float
-        The mean number of exact distances per point in the last pass over the data.
+        The mean number of exact distances per row in the last pass.
     n_iter_ : int
-        Iterations over all rows.
+        The number of iterations over all rows.
     n_features_in_ : int
-        Columns of X.
+        The number of columns of X.
     feature_names_in_ : array of str
-        If X has names.
+        The names of the columns, if X has names.
 
     Examples
     --------
@@ -127,7 +137,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self,
         n_clusters: int = 8,
         *,
-        solver: str = "als",
+        solver: str | Callable[..., Any] = "als",
         compression: float | str = "auto",
         n_factors: int | str = "auto",
         sparsity_level: int = 5,
@@ -172,126 +182,102 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
         Parameters
         ----------
-        X : array, data frame, sparse matrix, Dask array, or what :func:`quickmeans.data.open_rows` takes
-            The rows. Those of files and functions are read some at a time, in several passes, and are never all in
-            memory.
+        X : array, data frame, sparse matrix, Dask array, or anything :func:`quickmeans.open_rows` takes
+            The rows. Those of files and functions are read in chunks, in several passes, and are never all in memory.
         y : ignored
-        sample_weight : array of shape (n_samples,), optional
-            How much each row counts; not negative.
-
-        Returns
-        -------
-        QKMeans
-            The model itself.
+        sample_weight : array of shape (n_samples,), default=None
+            The weight of each row; not negative.
         """
-        check_parameters(self)
-        before = dict(vars(self))
-        try:
-            return self._fit(X, sample_weight)
-        except BaseException:
-            if vars(self).get("cluster_centers_") is before.get("cluster_centers_"):
-                self._restore_features(before)
-            raise
-
-    def _restore_features(self, before: dict[str, Any]) -> None:
-        """What X was like in the earlier fit."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if name in before:
-                setattr(self, name, before[name])
-
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> Self:
-        X = self._check_rows(X, reset=True)
-        points = self._points(X, sample_weight)
-        if len(points) < self.n_clusters:
-            raise ValueError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}.")
-        if self.compression != "auto" and X.shape[1] / float(self.compression) < 1 + 1 / self.n_clusters:
-            warnings.warn(
-                f"compression={self.compression:g} would leave less than one number per centroid of "
-                f"{X.shape[1]} features; centroids are kept dense.",
-                stacklevel=4,
-            )
-        seeds = check_random_state(self.random_state).randint(2**31, size=n_runs(self))
-        root = begin_callbacks(self, len(seeds))
-        best, interrupted = self._best_run(points, seeds, root)
-        self._keep(points, best)
+        settings = self._settings()
+        with unchanged_on_error(self):
+            interrupted = self._fit(settings, X, sample_weight)
         if interrupted:
             raise KeyboardInterrupt
-        if root is not None:
-            root.call_on_fit_task_end(estimator=self)
         return self
 
-    def _points(self, X: Any, sample_weight: Any) -> Points:
-        spherical = bool(self.spherical)
-        if is_dask(getattr(X, "array", None)):
-            from quickmeans.distributed.fit import DaskPoints
+    def _settings(self) -> Settings:
+        return Settings.of(self.get_params(deep=False))
 
-            if self.batch_size is not None:
-                raise ValueError("batch_size is not for Dask arrays; call partial_fit with one chunk after the other.")
-            return DaskPoints(X, sample_weight, 1 if self.n_threads is None else self.n_threads, spherical=spherical)
-        weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
-        return Points(X, weights, resolve_threads(self.n_threads), spherical=spherical)
+    def _fit(self, settings: Settings, X: Any, sample_weight: ArrayLike | None) -> bool:
+        """Fit, and tell whether Ctrl-C ended the last run."""
+        rows = check_rows(self, X, sample_weight, reset=True)
+        seeds = check_random_state(self.random_state).randint(2**31, size=settings.n_init)
+        points = rows.points(settings, seeds)
+        if len(points) < settings.n_clusters:
+            raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters}.")
+        D, rate = points.n_columns, settings.compression
+        if rate is not None and D / rate < 1 + 1 / settings.n_clusters:
+            left = f"compression={rate:g} would leave less than one number per centroid of {D} features"
+            warnings.warn(f"{left}; centroids are kept dense.", stacklevel=4)
+        root = begin_callbacks(self, len(seeds))
 
-    def _best_run(self, points: Points, seeds: Any, root: Any) -> tuple[Clustering, bool]:
-        """The best of the runs, and whether Ctrl-C ended them; without a run to show for it, that is passed on."""
-        best: Clustering | None = None
-        interrupted = False
-        for seed in seeds:
-            try:
-                with Watch(self, root) as watch:
-                    run = run_once(self, points, int(seed), watch)
-            except KeyboardInterrupt:
-                if best is None:
-                    raise
-                return best, True
-            if best is None or run.objective < (1 - 1e-9) * best.objective:  # rounding does not count
-                best = run
-            interrupted = run.interrupted
-            if interrupted:
-                break
-        assert best is not None
-        return best, interrupted
+        def run(seed: int) -> Clustering:
+            parameters = self.get_params(deep=False)
+            checkpoint = Checkpoint(self.checkpoint, points, parameters, seed) if self.checkpoint is not None else None
+            with RunObserver(self, root) as observer:
+                return run_once(settings, points, seed, observer, checkpoint)
 
-    def _keep(self, points: Points, run: Clustering) -> None:
-        """The fitted attributes."""
-        self.mean_ = points.frame.mean
-        self.product_ = run.screen.product
-        self.reach_ = run.screen.reach
-        self.cluster_centers_ = (run.centers + points.frame.mean).astype(points.result_dtype)
-        self.labels_ = run.labels
-        self.inertia_ = run.objective
-        self.objective_history_ = np.array(run.history)
-        self.n_candidates_ = run.n_candidates
-        self.n_iter_ = run.n_iter
-        self._n_features_out = self.n_clusters
-        self._frame = points.frame
-        self._fitted_shortlist = self.shortlist
-        self._counts = run.counts
+        best, interrupted = best_of(run, seeds)
+        self._keep(best.fitted(points))
+        self.weight_in_clusters_ = best.counts
+        if best.n_filled < settings.n_clusters:
+            coarse = settings.learns_product and points.scatter > 0
+            _warn_of_empty_clusters(best.n_filled, settings.n_clusters, coarse=coarse)
+        if root is not None and not interrupted:
+            root.call_on_fit_task_end(estimator=self)
+        return interrupted
+
+    def _keep(self, fitted: FittedClusters) -> None:
+        """Set the fitted attributes."""
+        self.assigner_, geometry = fitted.assigner, fitted.assigner.geometry
+        self.mean_, self.product_, self.margin_ = geometry.mean, fitted.assigner.product, fitted.assigner.margin
+        self.cluster_centers_ = fitted.cluster_centers
+        if fitted.labels is not None:
+            self.labels_ = fitted.labels
+        self.inertia_ = fitted.inertia
+        self.objective_history_ = fitted.history
+        self.n_candidates_ = fitted.n_candidates
+        self.n_iter_ = fitted.n_iter
+        self._n_features_out = len(fitted.cluster_centers)
         self.__dict__.pop("_batch", None)
-        self._screen: Screen | ProductRows = run.screen
-        n_found = run.n_filled
-        if n_found < self.n_clusters:
-            reason = (
-                "the product is too coarse for more; a lower compression helps"
-                if self.shortlist == 0 and points.scatter > 0
-                else "X has no more rows that differ, or they have no weight"
-            )
-            warnings.warn(
-                f"Only {n_found} of the {self.n_clusters} clusters have rows: {reason}.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+
+    @property
+    def _fitted(self) -> FittedClusters:
+        """The fitted attributes as one object."""
+        labels = getattr(self, "labels_", None)
+        results = self.objective_history_, self.inertia_, self.n_candidates_, self.n_iter_
+        return FittedClusters(self.assigner_, self.cluster_centers_, labels, *results)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Let the centroids follow the rows of X (mini-batch k-means), from where they are or, at first, from a start.
+        """Move the centroids by the rows of X (mini-batch k-means), from where they are or, at first, from a start.
 
         X is one batch, or several of `batch_size` rows each. `labels_`, `inertia_` and `objective_history_` are those
-        of X, for the centroids as they were when its rows came by; `n_iter_` counts the calls (after a fit, on from
-        its iterations). `y` is ignored, `sample_weight` as in :meth:`fit`.
+        of X, for the centroids at the time of each batch; `n_iter_` counts the calls (after a fit, on from its
+        iterations). `y` is ignored, `sample_weight` as in :meth:`fit`. If the call fails, the model stays as it was.
         """
-        check_parameters(self)
-        partial_fit(self, X, sample_weight)
+        settings = self._settings()
+        with unchanged_on_error(self):
+            self._partial_fit(settings, X, sample_weight)
         return self
+
+    def _partial_fit(self, settings: Settings, X: Any, sample_weight: ArrayLike | None) -> None:
+        begun = hasattr(self, "cluster_centers_")
+        if begun and not hasattr(self, "weight_in_clusters_"):
+            raise ValueError("A loaded model does not know how many rows its centroids stand for; fit it first.")
+        points = check_rows(self, X, sample_weight, reset=not begun).points(settings, ())
+        batch = getattr(self, "_batch", None)
+        if batch is None:
+            seeds = 0 if begun else self._seed(), self._seed()
+            fitted, counts = (self._fitted, self.weight_in_clusters_) if begun else (None, None)
+            batch = first_batch(settings, points, fitted, counts, seeds)
+        n_calls = self.n_iter_ if begun else 0
+        result = follow_rows(batch, points, settings, n_calls)
+        dtype = self.cluster_centers_.dtype if begun else points.result_dtype
+        self._keep(result.fitted(dtype, n_calls + 1))
+        self._batch, self.weight_in_clusters_ = result.batch, result.batch.counts
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31))
 
     # ---- use ------------------------------------------------------------------------------------------------------
 
@@ -301,60 +287,53 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         Parameters
         ----------
         X : as for :meth:`fit`
-            Its labels are lazy if it is a Dask array.
-        exact : bool
-            Let all candidates through that a bound which always holds cannot turn away: the answer is the one of plain
-            k-means (to rounding), only slower.
-        output : path, optional
-            A file, .npy or .parquet, that labels go to as they are found.
+            If it is a Dask array, the labels are one too, computed when they are asked for.
+        exact : bool, default=False
+            Whether all candidates are compared that a bound which always holds lets through: the labels are those of
+            plain k-means (to rounding), but take longer.
+        output : path, default=None
+            A file, .npy or .parquet, that the labels are written to, chunk by chunk.
 
         Returns
         -------
         labels : array of int32, shape (n_samples,)
             With `output`, only how many there are.
         """
-        X = self._rows_to_place(X)
-        if is_dask(getattr(X, "array", None)) and output is None:
-            from quickmeans.distributed.rows import lazy_labels
-
-            screen = self._screen.certain() if exact else self._screen
-            return lazy_labels(X.array, screen, self.n_threads or 1)
-        labels = (found.labels for _, found in self._assigned(X, exact=exact, settle_all=False))
         if output is not None:
-            return write_labels(output, labels)
-        parts = list(labels)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            return write_labels(output, self.iter_labels(X, exact=exact))
+        rows = self._check_new_rows(X)
+        return rows.map(self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact), np.int32)
+
+    def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:
+        """The labels of X block by block, so that X may be larger than memory; `exact` as in :meth:`predict`."""
+        rows = self._check_new_rows(X)
+        return each_block(rows, self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
-        self.fit(X, sample_weight=sample_weight)
-        return self.labels_
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def assign(self, X: Any, *, exact: bool = False) -> Iterator[tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]]:
+        """Blocks of rows of X, with their labels and squared distances from their centroids.
+
+        `X` and `exact` are as in :meth:`predict`. Nothing is kept, so X may be larger than memory.
+        """
+        rows = self._check_new_rows(X)
+        yield from each_block(rows, self._fitted.assign_function(resolve_threads(self.n_threads), exact=exact))
 
     def transform(self, X: Any) -> Any:
         """Distances of every row to every centroid; of a Dask array, as one."""
-        X = self._rows_to_place(X, finite=True)
-        centers = self.cluster_centers_.astype(np.float64) - self.mean_
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
-        if is_dask(getattr(X, "array", None)):
-            from quickmeans.distributed.rows import lazy_distances
-
-            return lazy_distances(X.array, centers, self._frame, dtype)
-        if not isinstance(X, Stream):
-            return distances(X, centers, self._frame, dtype)
-        parts = []
-        for part, rows in X.blocks():
-            refuse_bad_rows(X, part.start, rows)
-            parts.append(distances(rows, centers, self._frame, dtype))
-        return np.concatenate(parts)
+        rows = self._check_new_rows(X)
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        return rows.map(self._fitted.distances_function(dtype), dtype, len(self.cluster_centers_))
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the objective on X, its rows weighted by `sample_weight`; y is ignored."""
-        X = self._rows_to_place(X)
-        weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
         total, first = 0.0, 0
-        for rows, found in self._assigned(X, exact=False, settle_all=True):
-            fill_norms(rows, self._frame, found)
-            squares = found.squared_distances(self._frame).astype(np.float64)
+        weights = (
+            None if sample_weight is None else check_sample_weight(sample_weight, self._check_new_rows(X).shape[0])
+        )
+        for _, _, squares in self.assign(X):
             total += float(squares.sum() if weights is None else squares @ weights[first : first + len(squares)])
             first += len(squares)
         return -total
@@ -362,79 +341,59 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     def save(self, path: str | PathLike[str], *, labels: bool = False) -> None:
         """Write the fitted model to a file for :func:`quickmeans.load`.
 
-        It appears complete or not at all. Not stored are `n_threads`, `callback`, `checkpoint`, an array or a callable
-        as `init`, and a generator as `random_state`.
+        The file is complete or absent, whatever happens; a file of that name stays until then. Not stored are
+        `n_threads`, `callback`, `checkpoint`, an array or a callable as `init` or `solver`, and a generator as
+        `random_state`: a loaded model has their defaults. With ``shortlist=0`` the centroids are computed from the
+        product when the file is loaded.
 
         Parameters
         ----------
         path : str or path
             Replaced if it is there.
-        labels : bool
+        labels : bool, default=False
             Whether to store `labels_` too.
         """
-        from quickmeans.files.models import save  # which imports this module
+        container.write(path, self.to_state(labels=labels))
 
-        save(self, path, labels=labels)
-
-    def _rows_to_place(self, X: Any, finite: bool = False) -> Any:
+    def to_state(self, *, labels: bool = False) -> State:
+        """What a file holds of the fitted model; `labels` as in :meth:`save`."""
         check_is_fitted(self)
-        return self._check_rows(X, reset=False, finite=finite)
+        self._settings()
+        if labels and not hasattr(self, "labels_"):
+            raise ValueError("The model was loaded without labels_, so there are none to store; use labels=False.")
+        state = self._fitted.to_state(labels=labels)
+        state.facts["parameters"] = storable_parameters(self.get_params(deep=False), _NOT_STORED)
+        state.facts["feature_names_in"] = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        return state
 
-    def _assigned(self, X: Any, *, exact: bool, settle_all: bool) -> Iterator[tuple[Any, Assignment]]:
-        """The rows of X, all at once or by chunks, and what is found of them."""
-        screen = self._screen.certain() if exact else self._screen
-        for part, rows in X.blocks() if isinstance(X, Stream) else [(slice(0, X.shape[0]), X)]:
-            found = Assignment.empty(rows.shape[0], screen.dtype)
-            try:
-                screen.assign(rows, found, resolve_threads(self.n_threads), settle_all=settle_all)
-            except ValueError:
-                if isinstance(X, Stream):
-                    refuse_bad_rows(X, part.start, rows)
-                raise
-            if self._frame.spherical and (found.norms <= 0).any():
-                raise ValueError(NO_DIRECTION.format(part.start + int(np.argmax(found.norms <= 0))))
-            yield rows, found
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        """The model that :meth:`to_state` made the state of; a ValueError says what is wrong with it."""
+        state.expect("QKMeans")
+        model = cls(**state.parameters(cls().get_params().keys() - _NOT_STORED, strings=("init", "solver")))
+        model._settings()
+        fitted = FittedClusters.from_state(state)
+        model.n_features_in_ = len(fitted.assigner.geometry.mean)
+        model.__dict__.update(state.feature_names(model.n_features_in_))
+        model._keep(fitted)
+        return model
 
-    def _make_screen(self) -> None:
-        """What `predict` computes with; it follows from the fitted attributes."""
-        centers = self.cluster_centers_.astype(np.float64) - self.mean_
-        shortlist = 0 if self._fitted_shortlist == "auto" else min(int(self._fitted_shortlist), len(centers))
-        if self.product_ is not None and self._fitted_shortlist == 0:
-            self._screen = ProductRows(self.product_, self._frame)
-            return
-        self._screen = Screen(centers, self._frame, self.product_, reach=self.reach_, shortlist=shortlist)
-
-    # ---- checks ---------------------------------------------------------------------------------------------------
-
-    def _check_rows(self, X: Any, *, reset: bool, finite: bool = False) -> Any:
-        """X as it is if it can be: the kernel reads every numeric type, and finds NaN and infinity itself."""
-        if is_dask(X):
-            from quickmeans.distributed.rows import as_rows
-
-            rows = as_rows(X)
-            check_features(self, rows, reset=reset)
-            return rows
-        source = as_source(X)
-        if source is not None:
-            check_features(self, source, reset=reset)
-            return SourceStream(source)
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=finite or sp.issparse(X)
-        )
-        if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
-            X = X.astype(np.float64)
-        return X if sp.issparse(X) else readable(X)
+    def _check_new_rows(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        return check_rows(self, X, reset=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_screen", "_batch")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "cluster_centers_"):
-            self._make_screen()
+        return {name: value for name, value in super().__getstate__().items() if name != "_batch"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _warn_of_empty_clusters(n_filled: int, n_clusters: int, *, coarse: bool) -> None:
+    too_few, too_coarse = "X has no more rows that differ, or they have no weight", "the product is too coarse for more"
+    reason = f"{too_coarse}; a lower compression helps" if coarse else too_few
+    message = f"Only {n_filled} of the {n_clusters} clusters have rows: {reason}."
+    warnings.warn(message, ConvergenceWarning, stacklevel=6)

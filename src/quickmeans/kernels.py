@@ -121,12 +121,6 @@ class Product:
         mean, offset = _packed(mean, self.dtype), _packed(offset, self.dtype)
         return out, self.native.gaussian(readable(x), mean, offset, largest_offset, gamma, out, n_threads)
 
-    def settle(self, *arguments: Any) -> tuple[int, int, int]:
-        return _native.settle(self.native, *arguments)
-
-    def nearest_centers(self, *arguments: Any) -> int:
-        return _native.nearest_centers(self.native, *arguments)
-
 
 def _packed_factor(S: Any, dtype: np.dtype[Any]) -> tuple[int, Array, Array, Array] | Array:
     if isinstance(S, np.ndarray):

@@ -1,4 +1,4 @@
-"""The graph of nearest neighbours as a step of a pipeline."""
+"""QKNeighborsTransformer: the graph of nearest neighbours as a step of a pipeline."""
 
 from typing import Any
 
@@ -8,21 +8,36 @@ from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.cluster import QKMeans
 from quickmeans.neighbors import QKNeighbors
+from quickmeans.search.queries import check_mode
 
 
 class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, QKNeighbors):
-    """Rows into the sparse graph of their nearest neighbours, for the next step of a pipeline.
+    """Transform rows into the sparse graph of their nearest neighbours.
 
-    For estimators that take ``metric="precomputed"``: ``KNeighborsClassifier``, ``DBSCAN``, ``TSNE``, ``Isomap`` and
-    others. As in scikit-learn's ``KNeighborsTransformer``, with ``mode="distance"`` one neighbour more is found than
-    `n_neighbors` says, because a row of the index is its own nearest.
+    For estimators that take ``metric="precomputed"``, such as ``KNeighborsClassifier``, ``DBSCAN``, ``TSNE`` and
+    ``Isomap``. As in scikit-learn's ``KNeighborsTransformer``, with ``mode="distance"`` every row gets one neighbour
+    more than `n_neighbors`, because a row of the index is its own nearest neighbour.
 
     Parameters
     ----------
-    mode : "distance" or "connectivity"
+    mode : {"distance", "connectivity"}, default="distance"
         Whether the graph has distances or ones.
-    n_neighbors, metric, n_lists, nprobe, recall, payload, quantizer, random_state, n_threads
-        See :class:`QKNeighbors`. The metric "inner_product", which is no distance, is only for "connectivity".
+    n_neighbors : int, default=5
+        The number of neighbours of every row.
+    metric : {"euclidean", "inner_product", "cosine"}, default="euclidean"
+        "inner_product", which is not a distance, is only for ``mode="connectivity"``.
+    n_lists, nprobe : int or "auto", default="auto"
+        See :class:`QKNeighbors`, as for the other parameters.
+    recall : float, default=0.95
+    payload : str, default="flat"
+    quantizer : QKMeans, default=None
+    random_state : int, RandomState instance or None, default=None
+    n_threads : int, default=None
+
+    Attributes
+    ----------
+    quantizer_, metric_, nprobe_, n_samples_fit_, n_features_in_, feature_names_in_
+        As of :class:`QKNeighbors`.
 
     Examples
     --------
@@ -63,25 +78,24 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.random_state = random_state
         self.n_threads = n_threads
 
-    radius = 1.0  # not a parameter of the graph
+    radius = 1.0  # of radius_neighbors; not a parameter of this class
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._removed)
+        return self._n_ids
 
     def transform(self, X: Any) -> sp.csr_matrix:
-        """The graph of the neighbours that the rows of X have in the index."""
+        """Find the neighbours of the rows of X in the index, as a graph; see :meth:`kneighbors_graph`."""
         check_is_fitted(self)
         extra = self.mode == "distance"
         return self.kneighbors_graph(X, self.n_neighbors + extra, self.mode)
 
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix:
-        """Index the rows of X and find their neighbours among each other; y is ignored."""
+        """Index the rows of X, and find the neighbours of each; y is ignored. The same as ``fit(X).transform(X)``."""
         return self.fit(X).transform(X)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.mode not in ("connectivity", "distance"):
-            raise ValueError(f"mode must be 'connectivity' or 'distance', got {self.mode!r}.")
+        check_mode(self.mode)
         if self.mode == "distance" and self.metric == "inner_product":
             raise ValueError("Inner products are no distances; use mode='connectivity' or another metric.")

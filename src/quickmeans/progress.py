@@ -1,4 +1,4 @@
-"""What can be seen of a fit while it goes on: lines or a bar, the user's callback, scikit-learn's callbacks."""
+"""Progress of a fit: lines or a bar, the user's callback, scikit-learn's callbacks."""
 
 import sys
 from types import TracebackType
@@ -8,28 +8,28 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn below 1.9 has none
+except ImportError:  # before scikit-learn 1.9
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two is there
-        """Stands in where there are no callbacks."""
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # only one of the two is defined
+        """An empty mixin for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """The method as it is."""
+        """Return the method unchanged."""
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Watch", "begin_callbacks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "RunObserver", "begin_callbacks", "with_callbacks"]
 
 
 def begin_callbacks(estimator: Any, n_runs: int) -> Any:
-    """The root of scikit-learn's task tree, or None where there are no callbacks."""
+    """Return the root of scikit-learn's tree of tasks, or None for versions without callbacks."""
     if not hasattr(estimator, "_init_callback_context"):
         return None
     return estimator._init_callback_context(max_subtasks=n_runs).call_on_fit_task_begin(estimator=estimator)
 
 
-class Watch:
-    """An observer of one run: call it with the iteration and the objective; a true result asks to stop."""
+class RunObserver:
+    """A context for one run; it is called after every iteration and returns whether to stop."""
 
     def __init__(self, estimator: Any, root: Any) -> None:
         self.estimator = estimator
@@ -47,7 +47,7 @@ class Watch:
         return self
 
     def say(self, text: str) -> None:
-        """A line, if it is wanted."""
+        """Print a line if the estimator is verbose."""
         if self.bar is not None:
             self.bar.print(text)
         elif self.estimator.verbose:

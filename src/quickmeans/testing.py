@@ -1,8 +1,9 @@
-"""Invariants of the mathematics as functions, for our tests and for yours."""
+"""Mathematical invariants as functions, for the tests of this library and for tests of its users."""
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["check_adjoint", "check_descent", "check_projection"]
 
@@ -14,18 +15,18 @@ def check_adjoint(op: Any, *, rtol: float | None = None, n_trials: int = 5, rand
     ----------
     op : LinearOperator
         A real linear operator with ``shape``, ``dtype``, ``@`` and ``T``.
-    rtol : float, optional
-        The difference allowed, as a share of the larger of :math:`\|V x\| \|y\|` and :math:`\|x\| \|V' y\|`; by default
-        100 units of rounding of its dtype.
-    n_trials : int
-        How many pairs of random vectors to try.
-    random_state : int
-        Seed of the vectors.
+    rtol : float, default=None
+        The largest allowed difference, relative to the larger of :math:`\|V x\| \|y\|` and :math:`\|x\| \|V' y\|`; None
+        stands for 100 units of rounding of its dtype.
+    n_trials : int, default=5
+        The number of pairs of random vectors to try.
+    random_state : int, default=0
+        The seed of the vectors.
 
     Raises
     ------
     AssertionError
-        If the two sides differ by more, with both in the message.
+        If the two sides differ by more; the message has both.
     """
     rng = np.random.default_rng(random_state)
     dtype = np.result_type(op.dtype, np.float32)
@@ -39,20 +40,20 @@ def check_adjoint(op: Any, *, rtol: float | None = None, n_trials: int = 5, rand
             raise AssertionError(f"<Vx, y> = {left!r}, but <x, V'y> = {right!r}: op.T is not the adjoint of op.")
 
 
-def check_descent(history: Any, *, rtol: float = 1e-9) -> None:
+def check_descent(history: ArrayLike, *, rtol: float = 1e-9) -> None:
     """Check that an objective never rises.
 
     Parameters
     ----------
     history : sequence of float
-        Its values, one after the other.
-    rtol : float
-        The rise allowed for rounding, as a share of the first value.
+        The values of the objective in order.
+    rtol : float, default=1e-9
+        The rise allowed for rounding errors, relative to the first value.
 
     Raises
     ------
     AssertionError
-        If a value is not a number, is negative, or exceeds the one before, with its place in the message.
+        If a value is not finite, is negative, or exceeds the one before; the message says in which step.
     """
     values = np.asarray(history, np.float64)
     if not (np.isfinite(values) & (values >= 0)).all():
@@ -64,9 +65,9 @@ def check_descent(history: Any, *, rtol: float = 1e-9) -> None:
 
 
 def check_projection(
-    projection: Any, M: Any, *, exact: bool = True, n_trials: int = 200, random_state: int = 0
+    projection: Any, M: NDArray[np.float64], *, exact: bool = True, n_trials: int = 200, random_state: int = 0
 ) -> None:
-    """Check that ``projection.project`` projects: repeating it changes nothing, and no point of the set is nearer.
+    """Check a projection: repeating ``projection.project`` changes nothing, and no point of the set is nearer.
 
     Parameters
     ----------
@@ -74,12 +75,12 @@ def check_projection(
         An object with a ``project`` method.
     M : array
         The matrix to project.
-    exact : bool
-        Whether the projection claims to find the nearest point; if not, only the repetition is checked.
-    n_trials : int
-        How many points of the set to try: projections of random matrices, and of M with noise.
-    random_state : int
-        Seed of those.
+    exact : bool, default=True
+        Whether the projection should find the nearest point; if not, only the repetition is checked.
+    n_trials : int, default=200
+        The number of points of the set to try: projections of random matrices, and of M plus noise.
+    random_state : int, default=0
+        The seed of the random matrices.
 
     Raises
     ------

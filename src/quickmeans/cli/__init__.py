@@ -1,4 +1,4 @@
-"""What a person runs: the command ``quickmeans``."""
+"""The command ``quickmeans``."""
 
 from quickmeans.cli.main import main
 

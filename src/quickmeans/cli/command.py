@@ -1,62 +1,75 @@
-"""What all subcommands share: --debug, options in sections, examples below the help."""
+"""What all subcommands share: --debug, sections of options, examples below the help, Ctrl-C."""
 
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-_DEBUG = "quickmeans.debug"
+_DEBUG, _NOTE = "quickmeans.debug", "quickmeans.interrupted"  # keys of Context.meta, which all contexts of a run share
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _set_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        ctx.meta[_DEBUG] = True  # shared by all contexts of a run
+        ctx.meta[_DEBUG] = True
 
 
 DEBUG = click.Option(
-    ["--debug"], is_flag=True, expose_value=False, callback=_remember, help="Show where an error comes from."
+    ["--debug"], is_flag=True, expose_value=False, callback=_set_debug, help="Print the traceback of an error."
 )
 
 
-def asks_for_traceback(ctx: click.Context) -> bool:
-    """Whether --debug was given."""
+def is_debug(ctx: click.Context) -> bool:
+    """Return whether --debug was given."""
     return bool(ctx.meta.get(_DEBUG))
 
 
-class Interrupted(click.ClickException):
-    """Ctrl-C ended a command, which says what is left of its work."""
+class Stopped(BaseException):
+    """Ctrl-C was pressed. A KeyboardInterrupt would let a fit complete its iteration, whose result nobody uses."""
 
-    exit_code = 130  # as shells have it: 128 and the number of the signal
+
+class Interrupted(click.ClickException):
+    """Ctrl-C ended the command; the message says what is left of its work."""
+
+    exit_code = 130  # the convention of shells: 128 plus the number of the signal
+
+
+def on_interrupt(note: Callable[[], str]) -> None:
+    """Let the running command print this note if Ctrl-C ends it."""
+    click.get_current_context().meta[_NOTE] = note
+
+
+def interruption(ctx: click.Context) -> Interrupted:
+    """Return the error that ends an interrupted command."""
+    note: Callable[[], str] = ctx.meta.get(_NOTE, lambda: "nothing was written.")
+    return Interrupted(note())
 
 
 class Option(click.Option):
-    """An option that knows in which section of the help it stands, and calls whole numbers N and others X."""
+    """An option with the title of its section in the help."""
 
     def __init__(self, *args: Any, section: str = "Options", **settings: Any) -> None:
-        kind: Any = settings.get("type")
-        settings.setdefault("metavar", {int: "N", float: "X"}.get(kind, getattr(kind, "sign", None)))
         super().__init__(*args, **settings)
         self.section = section
 
 
 def option(*names: str, **settings: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """As ``click.option``; with ``section="..."``, in that section of the help."""
+    """``click.option`` with a ``section``."""
     return click.option(*names, cls=Option, **settings)
 
 
 class Command(click.Command):
-    """A subcommand: ``@click.command(cls=Command, examples=[...])``. Each example is a line without ``quickmeans``."""
+    """A subcommand with examples: command lines without the leading ``quickmeans``."""
 
     def __init__(self, *args: Any, examples: list[str] | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
         self.examples = examples or []
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """With --debug."""
+        """Return the parameters, --debug included."""
         return [*super().get_params(ctx), DEBUG]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """By section, in the order in which these first occur; options without one come last."""
+        """Write the options by section; those without a section come last."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -68,7 +81,7 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples, as they would be typed."""
+        """Write the examples."""
         if self.examples:
             with formatter.section("Examples"):
                 for line in self.examples:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quickmeans.cli.command import Command, option
-from quickmeans.cli.data import data_argument, whole
-from quickmeans.cli.numbers import COUNT, SEED
+from quickmeans.cli.data import SECTION, data_argument, read_all
 from quickmeans.cli.outputs import json_option, need_matplotlib, output_option
+from quickmeans.cli.values import COUNT, SEED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     ],
 )
 @data_argument
-@option("--sample", type=COUNT, help="Take so many rows, drawn at random.  [all]")
-@option("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="How many clusters.")
-@option("--max-iter", type=COUNT, default=10, help="Iterations of every method.  [10]")
-@option("--seed", type=SEED, default=0, help="Draws the rows to start from.  [0]")
-@option("--threads", type=COUNT, help="Threads of every method.  [all]")
+@option("--sample", section=SECTION, type=COUNT, help="Use so many rows, drawn at random.  [default: all]")
+@option("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="Number of clusters.")
+@option("--max-iter", type=COUNT, default=10, help="Number of iterations of every method.  [default: 10]")
+@option("--seed", type=SEED, default=0, help="Seed of the random choice of the first centroids.  [default: 0]")
+@option("--threads", type=COUNT, help="Number of threads of every method.  [default: all]")
 @output_option("A plot of time against objective", (".png", ".svg"))
 @json_option
 def compare(
@@ -44,61 +44,62 @@ def compare(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure QKMeans beside the k-means libraries that are installed here, on the rows of DATA.
+    """Compare QKMeans with the other k-means libraries that are installed, on the rows of DATA.
 
-    scikit-learn's KMeans and MiniBatchKMeans, faiss and SuperKMeans take part if they are there, each in a process of
-    its own, with all rows in float32, from the same rows to start with (SuperKMeans chooses its own) and for as many
-    iterations. Objectives are computed alike for all, to the exact nearest centroid. Unless that takes a minute all
-    run twice, and the shorter times count.
+    The others are scikit-learn's KMeans and MiniBatchKMeans, faiss and SuperKMeans. Each method runs in a process of
+    its own, on all rows in float32, for the same number of iterations, and from the same first centroids (but
+    SuperKMeans chooses its own). The objective is computed in the same way for all, with the exact nearest centroids.
+    If all methods together take less than a minute, they run twice and the shorter times are shown.
     """
     if output is not None:
         need_matplotlib()
-    X = _rows(rows, sample, seed)
+    X = _read(rows, sample, seed)
     if len(X) < n_clusters:
-        raise ValueError(f"{rows.name} gives {len(X)} rows; -k must not be larger, got {n_clusters}.")
-    results = _measured(X, n_clusters, max_iter, seed, threads)
-    failed = [f"{result.method} failed: {result.error}" for result in results if result.error is not None]
+        raise ValueError(f"-k must not exceed the {len(X)} rows of {rows.name}, got {n_clusters}.")
+    results = _run(X, n_clusters, max_iter, seed, threads)
+    failures = [f"{result.method} failed: {result.error}" for result in results if result.error is not None]
     if results[0].error is not None:
-        raise click.ClickException(failed[0])
+        raise click.ClickException(failures[0])
     if output is not None:
         _draw(results, output, f"{len(X)} x {X.shape[1]}, {n_clusters} clusters, {max_iter} iterations")
     if as_json:
         _print_json(results, X.shape, n_clusters, max_iter)
     else:
-        _print(results, failed, 4 * X.size, output)
+        _print(results, failures, 4 * X.size, output)
 
 
-def _rows(rows: "RowSource", sample: int | None, seed: int) -> "NDArray[Any]":
+def _read(rows: "RowSource", sample: int | None, seed: int) -> "NDArray[Any]":
     import numpy as np
 
-    from quickmeans.kmeans.points import refuse_bad_rows
-
-    X = whole(rows) if sample is None else rows.sample(sample, np.random.default_rng(seed))
-    refuse_bad_rows(X, 0, X)
+    if sample is None:
+        return read_all(rows)
+    X = rows.sample(sample, np.random.default_rng(seed))
+    if not np.isfinite(X).all():
+        raise ValueError(f"The sample of {rows.name} contains NaN or infinity; every entry must be finite.")
     return X
 
 
-def _measured(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, threads: int | None) -> "list[Result]":
+def _run(X: "NDArray[Any]", n_clusters: int, max_iter: int, seed: int, threads: int | None) -> "list[Result]":
     from quickmeans.cli.terminal import console
     from quickmeans.comparison import compare
 
-    screen = console(stderr=True)
-    with screen.status("") as status:
+    terminal = console(stderr=True)
+    with terminal.status("") as status:
 
-        def tell(name: str) -> None:
-            if screen.is_terminal:
+        def progress(name: str) -> None:
+            if terminal.is_terminal:
                 status.update(f"{name} ...")
             else:
                 click.echo(f"{name} ...", err=True)
 
-        return compare(X, n_clusters, n_iter=max_iter, seed=seed, n_threads=threads, tell=tell)
+        return compare(X, n_clusters, n_iter=max_iter, seed=seed, n_threads=threads, progress=progress)
 
 
 def _draw(results: "list[Result]", output: Path, title: str) -> None:
+    from quickmeans.atomic import replacing
     from quickmeans.comparison.plot import plot
-    from quickmeans.data.output import complete
 
-    with complete(output) as temporary:
+    with replacing(output) as temporary:
         plot(results, temporary, title)
 
 
@@ -106,13 +107,13 @@ def _print_json(results: "list[Result]", shape: tuple[int, ...], n_clusters: int
     from quickmeans.cli.terminal import print_json
 
     methods = [asdict(result) for result in results]
-    given = {"rows": shape[0], "features": shape[1], "clusters": n_clusters, "iterations": max_iter}
-    print_json(given | {"methods": methods})
+    task = {"rows": shape[0], "features": shape[1], "clusters": n_clusters, "iterations": max_iter}
+    print_json(task | {"methods": methods})
 
 
-def _print(results: "list[Result]", failed: list[str], data_bytes: int, output: Path | None) -> None:
+def _print(results: "list[Result]", failures: list[str], data_bytes: int, output: Path | None) -> None:
     from quickmeans.cli.terminal import Grid, console, seconds, size
-    from quickmeans.comparison.contest import absent
+    from quickmeans.comparison.runner import missing_packages
 
     base: Any = results[0]
     lines = []
@@ -127,16 +128,16 @@ def _print(results: "list[Result]", failed: list[str], data_bytes: int, output: 
                 size(r.peak_bytes),
                 size(r.model_bytes),
             ))  # fmt: skip
-    screen = console()
-    screen.print(Grid(["method", "fit", "assign", "objective", "peak memory", "model"], lines))
-    screen.print(
-        f"In brackets: times faster than {base.method}. Objective: over its, {base.objective:.6g}. Memory: of the "
-        f"whole process, {size(data_bytes)} of it the rows."
+    terminal = console()
+    terminal.print(Grid(["method", "fit", "assign", "objective", "peak memory", "model"], lines))
+    terminal.print(
+        f"(2.0x): twice as fast as {base.method}. Objective: relative to {base.method}, whose objective is "
+        f"{base.objective:.6g}. Peak memory: of the whole process, {size(data_bytes)} of it for the rows."
     )
-    screen.print("With shortlist 0 the centroids are the rows of a product of sparse matrices, a tenth of the numbers.")
-    if missing := absent():
-        screen.print(f"Not installed: {', '.join(missing)}.")
-    for line in failed:
-        screen.print(line)
+    terminal.print("With shortlist 0 the centroids are the rows of a sparse product, which has a tenth of the numbers.")
+    if missing := missing_packages():
+        terminal.print(f"Not installed: {', '.join(missing)}.")
+    for line in failures:
+        terminal.print(line)
     if output is not None:
-        screen.print(f"The plot is in {output}.", soft_wrap=True)
+        terminal.print(f"The plot is in {output}.", soft_wrap=True)

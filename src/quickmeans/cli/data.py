@@ -1,9 +1,9 @@
-"""The rows that a command is given: a file of any kind that quickmeans reads."""
+"""The rows and models that commands read."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from quickmeans.data import RowSource
 
 Function = Callable[..., Any]
-ROOM = 1 << 30  # bytes of rows that are read once and kept; more are read anew in every pass
+T = TypeVar("T")
+SECTION = "Data"
+MEMORY_LIMIT = 1 << 30  # bytes; a larger file is read again in every pass
 
 
 def data_argument(function: Function, *, required: bool = True) -> Function:
@@ -30,57 +32,78 @@ def data_argument(function: Function, *, required: bool = True) -> Function:
         names = None if columns is None else [name.strip() for name in columns.split(",")]
         return function(*args, rows=open_rows(data, key=key, columns=names), **options)
 
-    section = "The data"
-    columns = option("--columns", section=section, metavar="A,B,...", help="Which columns of a table; else all.")
-    key = option("--key", section=section, metavar="NAME", help="Which array of an .npz or HDF5 file.")
+    columns = option("--columns", section=SECTION, metavar="A,B,...", help="Columns of a table.  [default: all]")
+    key = option("--key", section=SECTION, metavar="NAME", help="Name of an array in an .npz or HDF5 file.")
     return click.argument("data", type=click.Path(), required=required)(key(columns(opened)))
 
 
-def in_memory(rows: "RowSource", room: int | None = None) -> "NDArray[Any] | None":
-    """All rows, if they take no more than so many bytes (1 GiB), in the type that models compute in."""
+def blocks(rows: "RowSource") -> Iterator["NDArray[Any]"]:
+    """Return the rows block by block; NaN and infinity are refused with the name of the file, row and column."""
+    from quickmeans.data.stream import StreamRows
+    from quickmeans.kmeans.rows import refuse_not_finite
+
+    stream = StreamRows(rows)
+    for part, block in stream.blocks():
+        refuse_not_finite(stream.locate, part.start, block)
+        yield block
+
+
+def blocks_for(model: Any, rows: "RowSource") -> Iterator["NDArray[Any]"]:
+    """Return the rows block by block for a fitted model, whose columns they must have."""
+    from quickmeans.data.features import check_features
+
+    check_features(model, rows, reset=False)
+    model.__dict__.pop("feature_names_in_", None)  # arrays have no names, and scikit-learn would warn
+    return blocks(rows)
+
+
+def read_if_small(rows: "RowSource", limit: int | None = None) -> "NDArray[Any] | None":
+    """Return all rows in the type that models compute in, or None if they take more bytes than the limit (1 GiB)."""
     import numpy as np
 
-    from quickmeans.kmeans.points import exact_dtype
+    from quickmeans.kmeans.rows import exact_dtype
 
-    room, dtype = ROOM if room is None else room, exact_dtype(rows.dtype)
-    if rows.n_rows is not None and rows.n_rows * rows.n_columns * dtype.itemsize > room:
+    limit, dtype = MEMORY_LIMIT if limit is None else limit, exact_dtype(rows.dtype)
+    if rows.n_rows is not None and rows.n_rows * rows.n_columns * dtype.itemsize > limit:
         return None
-    chunks, total = [], 0
-    for chunk in rows.chunks():
-        chunk = chunk.astype(dtype, copy=False)
-        total += chunk.nbytes
-        if total > room:
+    parts, total = [], 0
+    for block in blocks(rows):
+        part = block.astype(dtype, copy=False)
+        total += part.nbytes
+        if total > limit:
             return None
-        chunks.append(chunk)
-    return np.concatenate(chunks)
+        parts.append(part)
+    return np.concatenate(parts)
 
 
-def whole(rows: "RowSource") -> "NDArray[Any]":
-    """All rows, for a command that cannot do with less."""
-    from quickmeans.kmeans.points import exact_dtype
+def read_all(rows: "RowSource") -> "NDArray[Any]":
+    """Return all rows, or refuse them if they take more than half of the memory."""
+    from quickmeans.kmeans.rows import exact_dtype
 
-    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    X = in_memory(rows, room)
+    limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    X = read_if_small(rows, limit)
     if X is None:
         raise ValueError(
-            f"{rows.name} takes more than {room / 1e9:.0f} GB as {exact_dtype(rows.dtype)}, half of the memory; give "
+            f"{rows.name} takes more than {limit / 1e9:.0f} GB as {exact_dtype(rows.dtype)}, half of the memory; give "
             "fewer rows."
         )
     return X
 
 
-def check_enough(rows: "RowSource", k: int) -> None:
-    """Refuse to make more of something than there are rows, if it is known how many there are."""
+def check_enough_rows(rows: "RowSource", k: int) -> None:
+    """Refuse a -k that exceeds the number of rows, if that is known."""
     if rows.n_rows is not None and rows.n_rows < k:
-        raise ValueError(f"{rows.name} has {rows.n_rows} rows; -k must not be larger, got {k}.")
+        raise ValueError(f"-k must not exceed the {rows.n_rows} rows of {rows.name}, got {k}.")
 
 
-def load_model(path: str, kind: str) -> Any:
-    """The fitted object in a file, which must be of that kind."""
+def load_model(path: str, kind: type[T]) -> T:
+    """Return the fitted object of that class from a file."""
     import quickmeans
 
     model = quickmeans.load(path)
-    found = type(model).__name__
-    if not found.startswith(kind):  # QKNeighborsTransformer is a QKNeighbors
-        raise ValueError(f"{path} holds a {found}, but a {kind} is needed; 'quickmeans info' shows what a file holds.")
+    if not isinstance(model, kind):
+        raise ValueError(
+            f"{path} contains a {type(model).__name__}, but this command needs a {kind.__name__}; 'quickmeans info' "
+            "shows what a file contains."
+        )
     return model

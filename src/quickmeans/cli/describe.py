@@ -1,83 +1,96 @@
-"""What there is to say of a fitted model or index: as plain data, and as lines for people."""
+"""A description of a fitted model or index: as plain data for JSON, and as lines for people."""
 
 import os
 from glob import escape
 from pathlib import Path
 from typing import Any
 
-from quickmeans.cli.terminal import size, sparkline
+from quickmeans.cli.terminal import print_facts, print_json, seconds, size, sparkline
+from quickmeans.cluster import QKMeans
+from quickmeans.kernel_approximation import QKNystroem
+from quickmeans.neighbors import QKNeighbors
+from quickmeans.transform import SparseProduct
 
+Model = QKMeans | QKNeighbors | QKNystroem
 Facts = dict[str, Any]
+Lines = list[tuple[str, str]]
+PRODUCT_ROWS, MEANS = "rows of the product", "exact means"
 
 
-def describe(model: Any, path: str | os.PathLike[str] | None = None) -> Facts:
-    """Plain data, ready for JSON; with a path, also the size of its file."""
-    kinds = {"QKMeans": _clustering, "QKNystroem": _features}
-    facts: Facts = {"kind": type(model).__name__} | kinds.get(type(model).__name__, _index)(model)
-    if path is not None:
-        facts["file"] = os.fsdecode(path)
-        facts["file_bytes"] = sum(part.stat().st_size for part in _files(Path(path)))
-    return facts
+def print_model(model: Model, path: str | os.PathLike[str], *, as_json: bool, **run: Any) -> None:
+    """Print the description of a model in a file, and that of the run that made it."""
+    facts = describe(model, path) | run
+    if as_json:
+        print_json(facts)
+    else:
+        print_facts(lines(facts))
+
+
+def describe(model: Model, path: str | os.PathLike[str]) -> Facts:
+    """Return the description of a model and the size of its file."""
+    if isinstance(model, QKMeans):
+        facts = _clustering(model)
+    else:
+        facts = _features(model) if isinstance(model, QKNystroem) else _index(model)
+    parameters = model.get_params(deep=False).items()
+    return {
+        "kind": type(model).__name__,
+        **facts,
+        "parameters": {name: v for name, v in parameters if v is None or isinstance(v, str | int | float)},
+        "file": os.fsdecode(path),
+        "file_bytes": sum(part.stat().st_size for part in _files(Path(path))),
+    }
 
 
 def _files(path: Path) -> list[Path]:
-    """The file, and the lists that belong to it if it is an index."""
+    """Return the file and, for an index, the file of its lists."""
     return [path, *path.parent.glob(f"{escape(path.name)}.{'[0-9a-f]' * 16}.lists")]
 
 
-def _clustering(model: Any) -> Facts:
+def _clustering(model: QKMeans) -> Facts:
     K, D = model.cluster_centers_.shape
     return {
         "clusters": K,
         "features": D,
-        "centroids": "rows of the product" if model._fitted_shortlist == 0 else "exact means",
+        "centroids": MEANS if model.assigner_.centers_are_means else PRODUCT_ROWS,
         "dtype": model.cluster_centers_.dtype.name,
-        "spherical": model._frame.spherical,
+        "spherical": model.assigner_.geometry.spherical,
         "product": _product(model.product_),
         "exact_distances_per_row": float(model.n_candidates_),
         "objective": float(model.inertia_),
         "iterations": int(model.n_iter_),
         "objective_history": model.objective_history_.tolist(),
         "dense_bytes": model.cluster_centers_.nbytes,
-        "parameters": _parameters(model),
     }
 
 
-def _features(model: Any) -> Facts:
+def _features(model: QKNystroem) -> Facts:
     K, D = model.components_.shape
     return {
         "landmarks": K,
         "features": D,
-        "kernel": model._fitted_kernel[0],
+        "kernel": model.kernel_,
         "gamma": float(model.gamma_),
         "dtype": model.components_.dtype.name,
         "product": _product(model.product_),
         "dense_bytes": model.components_.nbytes + model.normalization_.nbytes,
-        "parameters": _parameters(model),
     }
 
 
-def _index(model: Any) -> Facts:
+def _index(model: QKNeighbors) -> Facts:
     return {
         "rows": model.n_samples_fit_,
         "features": model.n_features_in_,
-        "metric": model._fitted_metric,
+        "metric": model.metric_,
         "lists": len(model.quantizer_.cluster_centers_),
         "nprobe": model.nprobe_,
         "payload": model.payload,
         "product": _product(model.quantizer_.product_),
         "dense_bytes": 4 * model.n_samples_fit_ * model.n_features_in_,
-        "parameters": _parameters(model),
     }
 
 
-def _parameters(model: Any) -> Facts:
-    """Those that are numbers or words."""
-    given = model.get_params(deep=False).items()
-    return {name: value for name, value in given if value is None or isinstance(value, str | int | float)}
-
-
-def _product(product: Any) -> Facts | None:
+def _product(product: SparseProduct | None) -> Facts | None:
     if product is None:
         return None
     factors = [{"shape": list(S.shape), "nnz": int(getattr(S, "nnz", S.size))} for S in product.factors]
@@ -85,46 +98,45 @@ def _product(product: Any) -> Facts | None:
     return {"factors": factors, "nnz": int(product.nnz), "compression": K * D / product.nnz}
 
 
-def lines(facts: Facts) -> list[tuple[str, str]]:
-    """What people read."""
+def lines(facts: Facts) -> Lines:
+    """Return the lines for people: pairs of a name and a text."""
     kind = facts["kind"]
-    tell = {"QKMeans": _clustering_lines, "QKNystroem": _features_lines}.get(kind, _index_lines)
-    result = [*tell(facts), *_product_lines(facts["product"])]
+    first = {"QKMeans": _clustering_lines, "QKNystroem": _features_lines}.get(kind, _index_lines)
+    result = [*first(facts), *_product_lines(facts["product"])]
     if "objective_history" in facts:
         result += _objective_lines(facts)
-    if "file_bytes" in facts:
-        dense = {"QKMeans": "dense centroids", "QKNystroem": "dense landmarks and their normalization"}
-        what = dense.get(kind, "the rows in float32")
-        result.append(("file", f"{size(facts['file_bytes'])}; {what} alone would take {size(facts['dense_bytes'])}"))
-    return result
+    dense = {"QKMeans": "dense centroids", "QKNystroem": "dense landmarks and their normalization"}
+    what, bytes_ = dense.get(kind, "the rows in float32"), size(facts["dense_bytes"])
+    result.append(("file", f"{size(facts['file_bytes'])}; {what} alone would take {bytes_}"))
+    return result + _run_lines(facts)
 
 
-def _clustering_lines(facts: Facts) -> list[tuple[str, str]]:
-    spherical = ", compared by direction" if facts["spherical"] else ""
+def _clustering_lines(facts: Facts) -> Lines:
+    spherical = ", compared by cosine" if facts["spherical"] else ""
     result = [
         ("QKMeans", f"{facts['clusters']} clusters, {facts['features']} features{spherical}"),
         ("centroids", f"{facts['centroids']}, {facts['dtype']}"),
     ]
-    if facts["centroids"] == "exact means" and facts["product"] is not None:
+    if facts["centroids"] == MEANS and facts["product"] is not None:
         result.append(("assignment", f"{facts['exact_distances_per_row']:.2g} exact distances per row"))
     return result
 
 
-def _features_lines(facts: Facts) -> list[tuple[str, str]]:
+def _features_lines(facts: Facts) -> Lines:
     return [
         ("QKNystroem", f"{facts['landmarks']} landmarks, {facts['features']} features"),
         ("kernel", f"{facts['kernel']}, gamma {facts['gamma']:.4g}"),
     ]
 
 
-def _index_lines(facts: Facts) -> list[tuple[str, str]]:
+def _index_lines(facts: Facts) -> Lines:
     return [
         (facts["kind"], f"{facts['rows']} rows, {facts['features']} features, {facts['metric']}"),
-        ("lists", f"{facts['lists']}, of which a query looks at {facts['nprobe']}; payload {facts['payload']}"),
+        ("lists", f"{facts['lists']}, {facts['nprobe']} searched per query; payload {facts['payload']}"),
     ]
 
 
-def _product_lines(product: Facts | None) -> list[tuple[str, str]]:
+def _product_lines(product: Facts | None) -> Lines:
     if product is None:
         return [("product", "none: dense centroids are as fast")]
     fewer = f", {product['compression']:.1f} times fewer than dense" if product["compression"] > 1.05 else ""
@@ -136,9 +148,20 @@ def _product_lines(product: Facts | None) -> list[tuple[str, str]]:
     return result
 
 
-def _objective_lines(facts: Facts) -> list[tuple[str, str]]:
+def _objective_lines(facts: Facts) -> Lines:
     history = facts["objective_history"]
     result = [("objective", f"{facts['objective']:.6g} after {facts['iterations']} iterations")]
     if len(history) > 1:
         result.append(("history", f"{sparkline(history)} from {history[0]:.6g} on"))
+    return result
+
+
+def _run_lines(facts: Facts) -> Lines:
+    result = []
+    if "seconds" in facts:
+        rows = f" for {facts['rows']} rows" if "rows" in facts else ""
+        resumed = ", continued from the checkpoint" if facts.get("resumed") else ""
+        result.append(("time", f"{seconds(facts['seconds'])}{rows}{resumed}"))
+    if "output" in facts:
+        result.append(("written to", facts["output"]))
     return result

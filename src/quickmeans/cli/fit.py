@@ -1,28 +1,26 @@
 """``quickmeans fit``: cluster the rows of a file."""
 
 import os
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from quickmeans.cli.command import Command, Interrupted, option
-from quickmeans.cli.data import check_enough, data_argument, in_memory
-from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, SEED, WHOLE_OR_AUTO
-from quickmeans.cli.outputs import check_folder, json_option, output_option
+from quickmeans.cli.command import Command, on_interrupt, option
+from quickmeans.cli.data import check_enough_rows, data_argument, read_all, read_if_small
+from quickmeans.cli.outputs import check_folder, json_option, output_note, output_option
+from quickmeans.cli.values import COUNT, COUNT_OR_AUTO, NUMBER, NUMBER_OR_AUTO, SEED, Name, Whole
 
 if TYPE_CHECKING:
+    from quickmeans import QKMeans
     from quickmeans.data import RowSource
 
 PAPER: dict[str, Any] = {"solver": "palm4msa", "sparsity_level": 5, "shortlist": 0}
 _STARTS = ("k-means++", "random")
-_model_option, _run_option = partial(option, section="The model"), partial(option, section="The run")
+_SOLVER = Name("quickmeans.transform.solvers", "SOLVERS")
+_model, _run = partial(option, section="Model"), partial(option, section="Run")
 
 
 @click.command(
@@ -35,119 +33,85 @@ _model_option, _run_option = partial(option, section="The model"), partial(optio
     ],
 )
 @data_argument
-@_model_option("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="How many clusters.")
-@_model_option(
-    "--paper", is_flag=True, help="The paper's algorithm: --solver palm4msa --sparsity-level 5 --shortlist 0."
+@_model("-k", "--clusters", "n_clusters", type=COUNT, required=True, help="Number of clusters.")
+@_model(
+    "--shortlist", type=Whole(0, "auto"), help="Exact distances per row; 0: the product is the model.  [default: auto]"
 )
-@_model_option("--shortlist", type=WHOLE_OR_AUTO, help="Exact distances per row; 0: the product is the model.  [auto]")
-@_model_option("--compression", type=NUMBER_OR_AUTO, help="How many times fewer numbers the product has.  [auto]")
-@_model_option("--solver", type=click.Choice(["als", "palm4msa", "hierarchical"]), help="How it is learned.  [als]")
-@_model_option("--sparsity-level", type=COUNT, help="Entries per row and column of a factor (not als).  [5]")
-@_model_option("--n-factors", type=WHOLE_OR_AUTO, help="Factors of the product (not als).  [auto]")
-@_model_option("--spherical", is_flag=True, help="Compare directions (cosines).")
-@_run_option("--init", help="k-means++, random, or a file with one row per cluster.  [k-means++]")
-@_run_option("--n-init", type=WHOLE_OR_AUTO, help="Runs from different starts; the best is kept.  [auto]")
-@_run_option("--max-iter", type=COUNT, help="The most iterations.  [100]")
-@_run_option("--tol", type=float, help="Stop when centroids move less than this.  [0.0001]")
-@_run_option("--batch-size", type=COUNT, help="Mini-batches of so many rows, for data that do not fit in memory.")
-@_run_option("--seed", "random_state", type=SEED, help="Makes the run repeatable.")
-@_run_option("--threads", "n_threads", type=COUNT, help="At most so many threads; results do not depend on it.  [all]")
-@_run_option("--checkpoint", metavar="FILE", help="Written after every iteration; if it is there, go on from it.")
-@_run_option("--with-labels", is_flag=True, help="Store the label of every row in the model too.")
+@_model("--compression", type=NUMBER_OR_AUTO, help="Size of dense centroids over size of the product.  [default: auto]")
+@_model("--solver", type=_SOLVER, help="Algorithm that learns the product.  [default: als]")
+@_model("--sparsity-level", type=COUNT, help="Non-zeros per row and column of a factor (not als).  [default: 5]")
+@_model("--n-factors", type=COUNT_OR_AUTO, help="Number of factors of the product (not als).  [default: auto]")
+@_model("--paper", is_flag=True, help="Same as --solver palm4msa --sparsity-level 5 --shortlist 0.")
+@_model("--spherical", is_flag=True, help="Spherical k-means: compare rows by cosine similarity.")
+@_run("--init", metavar="START", help="k-means++, random, or a file with K rows.  [default: k-means++]")
+@_run("--n-init", type=COUNT_OR_AUTO, help="Runs from different starts; the best is kept.  [default: auto]")
+@_run("--max-iter", type=COUNT, help="Largest number of iterations.  [default: 100]")
+@_run("--tol", type=NUMBER, help="Stop when the centroids move less than this.  [default: 0.0001]")
+@_run("--batch-size", type=COUNT, help="Mini-batch k-means with so many rows per batch.")
+@_run("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
+@_run("--threads", "n_threads", type=COUNT, help="Threads; the result does not depend on it.  [default: all]")
+@_run("--checkpoint", metavar="FILE", help="Saved after every iteration; the fit continues from it if it exists.")
 @output_option("The model", required=True)
+@option("--with-labels", section="Output", is_flag=True, help="Store the label of every row in the model.")
 @json_option
 def fit(rows: "RowSource", output: Path, as_json: bool, paper: bool, with_labels: bool, **options: Any) -> None:
     """Cluster the rows of DATA into K clusters and write the model to a file.
 
-    DATA is a file of numbers, told by its ending: .npy, .npz, .parquet (or a directory of them), .arrow, .feather,
-    .csv, .hdf5, .fvecs, .bvecs, .ivecs or IDX (this also as .gz). Up to 1 GiB is read into memory; larger files are
-    read again in every pass.
+    The ending of DATA selects its format: .npy, .npz, .parquet (or a directory of Parquet files), .arrow, .feather,
+    .csv, .hdf5, .fvecs, .bvecs, .ivecs, or IDX (also .gz). Files of up to 1 GiB are read into memory; larger ones are
+    read again in every pass. With --shortlist 0 the centroids are the rows of the product, as in the paper.
     """
     from quickmeans import QKMeans
-    from quickmeans.cli.describe import describe
+    from quickmeans.cli.describe import print_model
 
-    given = {name: value for name, value in options.items() if value is not None}
-    checkpoint = given.get("checkpoint")
+    parameters = {name: value for name, value in options.items() if value is not None}
+    checkpoint = parameters.get("checkpoint")
     if checkpoint is not None:
         check_folder(Path(checkpoint))
-    if "init" in given:
-        given["init"] = _start(given["init"])
-    check_enough(rows, given["n_clusters"])
-    model = QKMeans(**(PAPER if paper else {}) | given)
+    if "init" in parameters:
+        parameters["init"] = _start(parameters["init"])
+    check_enough_rows(rows, parameters["n_clusters"])
+    model = QKMeans(**(PAPER if paper else {}) | parameters)
     resumed = checkpoint is not None and os.path.exists(checkpoint)
+    on_interrupt(output_note(output, partial(_continuation, checkpoint)))
     start = time.perf_counter()
-    with _stopped_at_once(checkpoint):
-        _fit(model, rows)
-        model.save(output, labels=with_labels)
+    _fit(model, rows)
+    model.save(output, labels=with_labels)
     elapsed = time.perf_counter() - start
-    found = {"output": str(output), "rows": len(model.labels_), "seconds": elapsed, "resumed": resumed}
-    _tell(describe(model, output) | found, as_json=as_json)
+    run = {"rows": len(model.labels_), "seconds": elapsed, "resumed": resumed, "output": str(output)}
+    print_model(model, output, as_json=as_json, **run)
 
 
 def _start(init: str) -> Any:
-    """The name of a start, or the rows of a file."""
+    """Return the name of a start, or the rows of a file."""
     if init in _STARTS:
         return init
     if not os.path.exists(init):
         raise ValueError(f"--init must be {', '.join(_STARTS)} or a file with one row per cluster, got {init!r}.")
-    from quickmeans.cli.data import whole
     from quickmeans.data import open_rows
 
-    return whole(open_rows(init))
+    return read_all(open_rows(init))
 
 
-def _fit(model: Any, rows: "RowSource") -> None:
-    from quickmeans.checks import n_runs
+def _fit(model: "QKMeans", rows: "RowSource") -> None:
     from quickmeans.cli.progress import FitMeter
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.features import check_features
-    from quickmeans.data.watched import WatchedRows
+    from quickmeans.kmeans.settings import n_runs
 
-    with FitMeter(rows.n_rows, model.max_iter, n_runs(model)) as meter:
-        watched = WatchedRows(rows, meter.rows)
-        X = in_memory(watched)
+    with FitMeter(rows.n_rows, model.max_iter, n_runs(model.n_init, model.init)) as meter:
+        counted = CountedRows(rows, meter.rows)
+        X = read_if_small(counted)
         meter.begin(rows.n_rows if X is None else len(X))
         model.callback = meter.iteration
-        model.fit(watched if X is None else X)
-    check_features(model, rows, reset=True)  # names of columns, which an array has not
+        model.fit(counted if X is None else X)
+    check_features(model, rows, reset=True)  # an array has no names of columns
 
 
-class _Stopped(BaseException):
-    """Ctrl-C; a KeyboardInterrupt would make a fit finish its iterate, which nobody will see."""
-
-
-@contextmanager
-def _stopped_at_once(checkpoint: str | None) -> Iterator[None]:
-    """Ctrl-C ends the block at once, and a line says what is left."""
-
-    def stop(*_: Any) -> None:
-        raise _Stopped
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    except _Stopped:
-        if checkpoint is None:
-            raise Interrupted("nothing was written; with --checkpoint FILE a fit can be continued.") from None
-        kept = (
-            f"the same command goes on from {checkpoint}"
-            if os.path.exists(checkpoint)
-            else "there is no checkpoint yet"
-        )
-        raise Interrupted(f"the model was not written; {kept}.") from None
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _tell(found: dict[str, Any], *, as_json: bool) -> None:
-    from quickmeans.cli.describe import lines
-    from quickmeans.cli.terminal import print_facts, print_json, seconds
-
-    if as_json:
-        print_json(found)
-        return
-    going_on = ", going on from the checkpoint" if found["resumed"] else ""
-    shown = [*lines(found), ("time", f"{seconds(found['seconds'])} for {found['rows']} rows{going_on}")]
-    print_facts([*shown, ("written to", found["output"])])
+def _continuation(checkpoint: str | None) -> str:
+    """Return how an interrupted fit can be continued."""
+    if checkpoint is None:
+        return "; with --checkpoint FILE a fit can be continued"
+    if not os.path.exists(checkpoint):
+        return "; there is no checkpoint yet"
+    return f"; the same command continues from {checkpoint}"

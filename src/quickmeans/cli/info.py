@@ -1,4 +1,4 @@
-"""``quickmeans info``: what a saved model or index is made of."""
+"""``quickmeans info``: the contents of a saved model or index."""
 
 import click
 
@@ -10,13 +10,8 @@ from quickmeans.cli.outputs import json_option
 @click.argument("model", type=click.Path())
 @json_option
 def info(model: str, as_json: bool) -> None:
-    """Show the shape, the factors, the size and the objective of MODEL, a file that quickmeans has written."""
+    """Show the shape, factors, size and objective of MODEL, a file written by quickmeans."""
     import quickmeans
-    from quickmeans.cli.describe import describe, lines
-    from quickmeans.cli.terminal import print_facts, print_json
+    from quickmeans.cli.describe import print_model
 
-    found = describe(quickmeans.load(model), model)
-    if as_json:
-        print_json(found)
-    else:
-        print_facts(lines(found))
+    print_model(quickmeans.load(model), model, as_json=as_json)

@@ -1,67 +1,66 @@
-"""The command ``quickmeans``: its subcommands, each loaded when it is asked for, and what becomes of errors."""
+"""The command ``quickmeans``: its subcommands, which are imported when they are used, and its exit codes."""
 
 import os
 import signal
 import sys
-import threading
 import traceback
 import warnings
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 import quickmeans
-from quickmeans.cli.command import DEBUG, Interrupted, asks_for_traceback
+from quickmeans.cli.command import DEBUG, Interrupted, Stopped, interruption, is_debug
 
-# section of the help -> name -> (module of quickmeans.cli with a click command of that name, one line for the help)
+# section of the help -> name -> (module of quickmeans.cli with a click command of that name, its line in the help)
 COMMANDS = {
     "Start here": {
-        "demo": ("demo", "See it work: image patches clustered by scikit-learn and by QKMeans."),
+        "demo": ("demo", "See it work: cluster image patches with scikit-learn and with QKMeans."),
     },
     "Clusters": {
         "fit": ("fit", "Cluster the rows of a file."),
         "predict": ("predict", "Find the cluster of every row of a file."),
-        "compare": ("compare", "Measure QKMeans beside other k-means libraries on your rows."),
-        "info": ("info", "Show what a model or an index is made of."),
-        "report": ("report", "Show a model on one HTML page: centroids, clusters, factors, time and size."),
+        "compare": ("compare", "Compare QKMeans with other k-means libraries on your rows."),
+        "info": ("info", "Show what a model or an index contains."),
+        "report": ("report", "Write an HTML page on a model: centroids, clusters, factors, time and size."),
     },
     "Neighbours and kernels": {
-        "index": ("index", "Build an index of rows, and find nearest neighbours in it."),
-        "nystroem": ("nystroem", "Features that approximate a kernel."),
+        "index": ("index", "Build an index of rows and search it for nearest neighbours."),
+        "nystroem": ("nystroem", "Compute features that approximate a kernel."),
     },
     "The paper": {
-        "reproduce": ("reproduce", "Measure the tables and figures of the paper on QuicK-means."),
+        "reproduce": ("reproduce", "Repeat the experiments of the paper on QuicK-means."),
     },
 }
-HOMES = {name: module for section in COMMANDS.values() for name, (module, _) in section.items()}
+MODULES = {name: module for section in COMMANDS.values() for name, (module, _) in section.items()}
 
-_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what bad input leads to
+_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # the errors that bad input leads to
 
 
-class Lazy(click.Group):
-    """A group that imports a subcommand only when it is used."""
+class Program(click.Group):
+    """All subcommands; each is imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which a newcomer meets them."""
-        return list(HOMES)
+        """Return the names in the order of the help."""
+        return list(MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The subcommand of that name."""
-        if cmd_name not in HOMES:
+        """Return the subcommand of that name."""
+        if cmd_name not in MODULES:
             return None
-        command: click.Command = getattr(import_module(f"quickmeans.cli.{HOMES[cmd_name]}"), cmd_name)
+        command: click.Command = getattr(import_module(f"quickmeans.cli.{MODULES[cmd_name]}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line per subcommand, without importing any."""
-        width = max(map(len, HOMES))
+        """Write one line per subcommand without importing any."""
+        width = max(map(len, MODULES))
         for title, section in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in section.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Names of subcommands, without importing any, and options."""
+        """Return options and names of subcommands without importing any."""
         from click.shell_completion import CompletionItem
 
         lines = {name: line for section in COMMANDS.values() for name, (_, line) in section.items()}
@@ -69,90 +68,113 @@ class Lazy(click.Group):
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Below the subcommands."""
+        """Write the options below the subcommands."""
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """With --debug, which subcommands take too."""
+        """Return the parameters, --debug included."""
         return [*super().get_params(ctx), DEBUG]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the subcommand; with --debug, print the traceback of an error before it is told in one line."""
+        """Run the subcommand. Warnings for users become one line each, --debug prints tracebacks."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            warnings.simplefilter("default", UserWarning)  # those that are for the user
+            warnings.simplefilter("default", UserWarning)
             warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
-            except KeyboardInterrupt:
-                raise Interrupted("nothing was written.") from None  # outputs appear complete or not at all
+            except (KeyboardInterrupt, Stopped):
+                raise interruption(ctx) from None
+            except BrokenPipeError:  # nobody reads the output any more: end like a command that SIGPIPE ends
+                raise click.exceptions.Exit(128 + signal.SIGPIPE) from None
             except Exception as error:
-                if asks_for_traceback(ctx) and not isinstance(error, click.ClickException | click.exceptions.Exit):
+                if is_debug(ctx) and not isinstance(error, click.ClickException | click.exceptions.Exit):
                     traceback.print_exc()
                 raise
 
-    def main(self, *args: Any, **extra: Any) -> Any:
-        """Run, and end the process: 0, or 1 for an error, 2 for wrong usage, 130 for Ctrl-C, each with one line."""
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, _terminate)
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run, then raise SystemExit: 0 for success, 1 for an error, 2 for wrong usage, 130 for Ctrl-C."""
         try:
             code = super().main(*args, **extra | {"prog_name": "quickmeans", "standalone_mode": False})
-            sys.stdout.flush()
+            code = code if isinstance(code, int) else 0
         except click.UsageError as error:
-            if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # not before click 8.2
+            code = 2
+            if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
                 click.echo(error.format_message(), err=True)
-                sys.exit(2)
-            path = error.ctx.command_path if error.ctx else "quickmeans"
-            say("error:", f"{error.format_message()} ('{path} --help' says more)")
-            sys.exit(2)
+            else:
+                path = error.ctx.command_path if error.ctx else "quickmeans"
+                print_message("error:", f"{error.format_message()} (see '{path} --help')")
         except click.ClickException as error:
-            say("interrupted:" if isinstance(error, Interrupted) else "error:", error.format_message())
-            sys.exit(error.exit_code)
-        except click.Abort:  # Ctrl-C before there was anything to do
-            sys.exit(Interrupted.exit_code)
-        except BrokenPipeError:  # nobody reads any more, so there is nobody to tell
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
+            code = error.exit_code
+            print_message("interrupted:" if isinstance(error, Interrupted) else "error:", error.format_message())
+        except click.Abort:  # Ctrl-C before the subcommand began
+            code = Interrupted.exit_code
         except Exception as error:
-            say("error:", _sentence(error))
-            sys.exit(1)
-        sys.exit(code if isinstance(code, int) else 0)
+            code = 1
+            print_message("error:", _sentence(error))
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter flushes it again
+            code = code or 128 + signal.SIGPIPE
+        sys.exit(code)
 
 
-def _terminate(*_: Any) -> None:
-    """End as by an error: what is half done is removed."""
+def main() -> NoReturn:
+    """Run the command as a process of its own.
+
+    It ends without the shutdown of the interpreter, which takes a while and in which Ctrl-C would be death by signal.
+    """
+    code: Any = Interrupted.exit_code
+    try:
+        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGINT, _stop)
+        program()
+    except SystemExit as end:
+        code = end.code
+    except Exception:  # stderr is closed
+        code = 1
+    finally:
+        os._exit(code)
+
+
+def _stop(*_: Any) -> NoReturn:
+    raise Stopped
+
+
+def _terminate(*_: Any) -> NoReturn:
+    """End like after an error, which removes unfinished files."""
     sys.exit(128 + signal.SIGTERM)
 
 
-def say(kind: str, text: str = "") -> None:
-    """One line on stderr; its first word is red in a terminal with colours."""
-    click.secho(kind, fg="red", err=True, nl=not text, color=False if os.environ.get("NO_COLOR") else None)
-    if text:
-        click.echo(" " + " ".join(text.split()), err=True)
+def print_message(kind: str, text: str) -> None:
+    """Print one line to stderr; in a terminal with colours its first word is red."""
+    click.secho(kind, fg="red", err=True, nl=False, color=False if os.environ.get("NO_COLOR") else None)
+    click.echo(" " + " ".join(text.split()), err=True)
 
 
 def _sentence(error: Exception) -> str:
-    """What went wrong, in one line."""
+    """Return what went wrong in one line."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{os.fsdecode(error.filename)}: {error.strerror.lower()}."
     if isinstance(error, MemoryError):
         return f"there is not enough memory. {error}".strip()
     if isinstance(error, _EXPECTED) and str(error):
-        return str(error).splitlines()[0]  # scikit-learn goes on with advice for programmers
-    return f"{type(error).__name__}: {error} (this should not happen; with --debug it says where it comes from)"
+        return str(error).splitlines()[0]  # the lines after the first are scikit-learn's advice for programmers
+    return f"{type(error).__name__}: {error} (a defect of quickmeans; --debug shows where)"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    say("warning:", str(message))
+    print_message("warning:", str(message))
 
 
 @click.group(
-    cls=Lazy,
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="\b\n'quickmeans COMMAND --help' has examples. For completion with the Tab key, in .bashrc:\n"
+    epilog="\b\n'quickmeans COMMAND --help' shows examples. For completion with the Tab key, add to .bashrc:\n"
     '  eval "$(_QUICKMEANS_COMPLETE=bash_source quickmeans)"      (or zsh_source, fish_source)',
 )
 @click.version_option(quickmeans.__version__, prog_name="quickmeans")
-def main() -> None:
-    """K-means for many clusters in high dimension, on your own data."""
+def program() -> None:
+    """Cluster your own data with k-means, fast for many clusters in high dimension."""

@@ -1,29 +1,26 @@
 """``quickmeans nystroem``: features whose inner products approximate a kernel."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from quickmeans.cli.command import Commands, option
-from quickmeans.cli.data import check_enough, data_argument, load_model, whole
-from quickmeans.cli.numbers import COUNT, NUMBER_OR_AUTO, SEED, NumberOr
+from quickmeans.cli.data import blocks_for, check_enough_rows, data_argument, load_model, read_all
 from quickmeans.cli.outputs import json_option, output_option
+from quickmeans.cli.values import COUNT, NUMBER, NUMBER_OR_AUTO, SEED, Name, Number
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from quickmeans.data import RowSource
 
-_KERNELS = ["rbf", "polynomial", "sigmoid", "linear", "cosine"]
-_LANDMARKS = ["qkmeans", "kmeans", "uniform", "leverage", "hadamard", "haar", "kmeans-hadamard"]
+_LANDMARKS = Name("quickmeans.nystroem.choice", "CHOICES")
+_GAMMA = Number("scale", "mean-distance")
 
 
 @click.group(cls=Commands)
 def nystroem() -> None:
-    """Kernel features: learn landmarks from the rows of a file, then turn rows into features."""
+    """Approximate a kernel: learn landmarks from the rows of a file, then turn rows into features."""
 
 
 @nystroem.command(
@@ -34,15 +31,17 @@ def nystroem() -> None:
     ],
 )
 @data_argument
-@option("-k", "--landmarks", "n_components", type=COUNT, required=True, help="How many landmarks, and features.")
-@option("--kernel", type=click.Choice(_KERNELS), help="[rbf]")
-@option("--gamma", type=NumberOr(float, "scale", "mean-distance"), help="[one over the number of columns]")
-@option("--degree", type=COUNT, help="Of the polynomial kernel.  [3]")
-@option("--coef0", type=float, help="Of the polynomial and sigmoid kernels.  [1]")
-@option("--choose", "landmarks", type=click.Choice(_LANDMARKS), help="What landmarks are.  [qkmeans]")
-@option("--compression", type=NUMBER_OR_AUTO, help="How many times fewer numbers the landmarks have.  [auto]")
-@option("--seed", "random_state", type=SEED, help="Makes it repeatable.")
-@option("--threads", "n_threads", type=COUNT, help="At most so many threads.  [all]")
+@option("-k", "--landmarks", "n_components", type=COUNT, required=True, help="Number of landmarks and features.")
+@option("--kernel", type=Name("quickmeans.nystroem.kernels", "NAMES"), help="The kernel.  [default: rbf]")
+@option("--gamma", type=_GAMMA, help="Coefficient of the kernel.  [default: one over the number of columns]")
+@option("--degree", type=COUNT, help="Degree of the polynomial kernel.  [default: 3]")
+@option("--coef0", type=NUMBER, help="Constant of the polynomial and sigmoid kernels.  [default: 1]")
+@option("--choose", "landmarks", type=_LANDMARKS, help="How landmarks are chosen.  [default: qkmeans]")
+@option(
+    "--compression", type=NUMBER_OR_AUTO, help="Size of dense landmarks over size of their product.  [default: auto]"
+)
+@option("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
+@option("--threads", "n_threads", type=COUNT, help="Number of threads.  [default: all]")
 @output_option("The model", required=True)
 @json_option
 def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
@@ -50,59 +49,41 @@ def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
     from rich.text import Text
 
     from quickmeans import QKNystroem
-    from quickmeans.cli.describe import describe, lines
-    from quickmeans.cli.terminal import console, print_facts, print_json, seconds
+    from quickmeans.cli.describe import print_model
+    from quickmeans.cli.terminal import console
     from quickmeans.data.features import check_features
 
-    check_enough(rows, options["n_components"])
+    check_enough_rows(rows, options["n_components"])
     start = time.perf_counter()
     model = QKNystroem(**{name: value for name, value in options.items() if value is not None})
     with console(stderr=True).status(Text(f"learning landmarks from {rows.name}")):
-        model.fit(whole(rows))
+        model.fit(read_all(rows))
         check_features(model, rows, reset=True)
         model.save(output)
-    elapsed = time.perf_counter() - start
-    found = describe(model, output)
-    if as_json:
-        print_json(found | {"seconds": elapsed})
-        return
-    print_facts([*lines(found), ("time", seconds(elapsed)), ("written to", str(output))])
+    print_model(model, output, as_json=as_json, seconds=time.perf_counter() - start, output=str(output))
 
 
 @nystroem.command(examples=["nystroem transform kernel.safetensors rows.npy -o features.npy"])
 @click.argument("model", type=click.Path())
 @data_argument
-@option("--threads", type=COUNT, help="At most so many threads.  [all]")
+@option("--threads", type=COUNT, help="Number of threads.  [default: all]")
 @output_option("The features, one row for every row of DATA", (".npy",), required=True)
 @json_option
 def transform(model: str, rows: "RowSource", threads: int | None, output: Path, as_json: bool) -> None:
-    """Write the features of every row of DATA, some rows at a time."""
+    """Write the features of the rows of DATA block by block."""
+    from quickmeans import QKNystroem
     from quickmeans.cli.progress import RowMeter
-    from quickmeans.cli.terminal import count, print_facts, print_json, seconds
+    from quickmeans.cli.terminal import print_facts, print_json, rate
+    from quickmeans.data.counted import CountedRows
     from quickmeans.data.output import write_rows
-    from quickmeans.data.watched import WatchedRows
 
-    fitted = load_model(model, "QKNystroem")
-    fitted.n_threads = threads
+    kernel = load_model(model, QKNystroem)
+    kernel.n_threads = threads
     start = time.perf_counter()
     with RowMeter("transform", rows.n_rows) as meter:
-        n, k = write_rows(output, _features(fitted, WatchedRows(rows, meter)))
+        n, k = write_rows(output, map(kernel.transform, blocks_for(kernel, CountedRows(rows, meter))))
     elapsed = time.perf_counter() - start
     if as_json:
         print_json({"rows": n, "features": k, "seconds": elapsed, "output": str(output)})
-        return
-    shown = [("features", f"{n} x {k} in {seconds(elapsed)}, {count(n / max(elapsed, 1e-9))} rows/s")]
-    print_facts([*shown, ("written to", str(output))])
-
-
-def _features(model: Any, rows: "RowSource") -> Iterator["NDArray[Any]"]:
-    from quickmeans.data.features import check_features
-    from quickmeans.data.stream import SourceStream
-    from quickmeans.kmeans.points import refuse_bad_rows
-
-    check_features(model, rows, reset=False)
-    model.__dict__.pop("feature_names_in_", None)  # which arrays have not
-    stream = SourceStream(rows)
-    for part, chunk in stream.blocks():
-        refuse_bad_rows(stream, part.start, chunk)
-        yield model.transform(chunk)
+    else:
+        print_facts([("features", f"{n} x {k} in {rate(n, elapsed)}"), ("written to", str(output))])

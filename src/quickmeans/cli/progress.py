@@ -1,4 +1,4 @@
-"""How far a command has got, on stderr: a bar in a terminal, elsewhere a line now and then."""
+"""Progress of a command on stderr: a bar in a terminal, elsewhere a line from time to time."""
 
 import time
 from types import TracebackType
@@ -10,11 +10,11 @@ from rich.table import Column
 from quickmeans.cli.terminal import console, count, seconds
 
 _BETWEEN_LINES = 10.0  # seconds
-_WIDE = 80  # terminals with room for a bar
+_WIDE = 80  # columns that a terminal must have for a bar
 
 
 class Meter:
-    """A context that shows how much of something is done."""
+    """A context that shows how much of the work is done."""
 
     def __init__(self, title: str, total: float | None = None) -> None:
         self.console = console(stderr=True)
@@ -41,7 +41,7 @@ class Meter:
             self.bar.stop()
 
     def show(self, title: str, done: float, note: str) -> None:
-        """Where it has got to."""
+        """Show the title, the part that is done, and a note."""
         self.done = done
         now = time.perf_counter()
         if self.bar is not None:
@@ -56,7 +56,7 @@ def _left(value: float) -> str:
 
 
 class RowMeter(Meter):
-    """One pass over rows; call it with the number of those that have come by."""
+    """One pass over rows; it is called with the number of rows that were read since the last call."""
 
     def __call__(self, n: int) -> None:
         done, elapsed = self.done + n, time.perf_counter() - self.start
@@ -67,28 +67,28 @@ class RowMeter(Meter):
 
 
 class FitMeter(Meter):
-    """The iterations of a fit: `rows` is told of rows that were read, `iteration` of iterations that are over."""
+    """The iterations of a fit: call `rows` for rows that were read, and `iteration` after every iteration."""
 
     def __init__(self, n_rows: int | None, max_iter: int, n_runs: int = 1) -> None:
         super().__init__("reading", n_runs * max_iter)
         self.n_rows, self.max_iter, self.n_runs = n_rows, max_iter, n_runs
         self.run, self.iterations, self.read, self.objective = 1, 0, 0, ""
-        self.first: tuple[int, float] | None = None  # an iteration of this run, and when it was over
+        self.first: tuple[int, float] | None = None  # the first iteration of this run, and the time at its end
 
     def rows(self, n: int) -> None:
-        """So many more rows have been read, in this pass."""
+        """Count n more rows of the present pass."""
         self.read += n
         self._show()
 
     def begin(self, n_rows: int | None) -> None:
-        """The rows are there, and the search for a start begins."""
+        """The rows are read, and the fit chooses its first centroids."""
         self.n_rows, self.read = n_rows, 0
         self.title = "starting"
         self._show()
 
     def iteration(self, iteration: int, objective: float) -> None:
-        """An iteration is over; a callback of QKMeans."""
-        if iteration <= self.iterations:  # of the next run
+        """An iteration is done; a callback of QKMeans."""
+        if iteration <= self.iterations:  # the next run has begun
             self.run, self.first = self.run + 1, None
         self.iterations, self.read, self.objective = iteration, 0, f"objective {objective:.5g}"
         run = f"run {self.run}/{self.n_runs}, " if self.n_runs > 1 else ""

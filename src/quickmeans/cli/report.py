@@ -1,4 +1,4 @@
-"""``quickmeans report``: a page that shows a model."""
+"""``quickmeans report``: an HTML page on a model."""
 
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 
 def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """Height and width, perhaps and colours."""
+    """Return height, width and, if given, the number of colours."""
     if value is None:
         return None
     parts = value.split("x")
     if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
-        raise click.BadParameter(f"{value!r} should be a height and a width like 28x28, or 32x32x3 for colours.")
+        raise click.UsageError(
+            f"--image-shape must be a height and a width like 28x28, or 32x32x3 for colours, got {value!r}.", ctx
+        )
     return tuple(map(int, parts))
 
 
@@ -37,21 +39,22 @@ def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @output_option("The page", (".html", ".htm"), required=True)
 @option(
     "--image-shape",
-    metavar="HxW",
+    metavar="HxW[x3]",
     callback=_shape,
-    help="Rows are images of this shape; by default square ones if they can be.",
+    help="Shape of the images that the rows are.  [default: square if the number of columns is a square]",
 )
-@option("--title", help="What to write at the top.")
+@option("--title", metavar="TEXT", help="Title of the page.")
 def report(
     model: str, rows: "RowSource | None", output: Path, image_shape: tuple[int, ...] | None, title: str | None
 ) -> None:
-    """Show MODEL on one HTML page that needs no network.
+    """Write an HTML page on MODEL that needs no network.
 
-    It has the centroids, a map of the clusters and their sizes, the objective during the fit, the factors, and time and
-    size against dense centroids. The rows of DATA, if given, are counted, drawn and timed: they are read once, some at
-    a time.
+    The page shows the centroids, a map of the clusters and their sizes, the objective during the fit, the factors, and
+    time and size compared with dense centroids. With DATA, the rows are counted, drawn and used for the times; they are
+    read once, block by block.
     """
+    from quickmeans import QKMeans
     from quickmeans.report import write_report
 
-    write_report(load_model(model, "QKMeans"), output, rows, image_shape=image_shape, title=title)
+    write_report(load_model(model, QKMeans), output, rows, image_shape=image_shape, title=title)
     click.echo(f"{output} has been written; open it in a browser.")

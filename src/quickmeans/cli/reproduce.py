@@ -1,12 +1,12 @@
-"""``quickmeans reproduce``: the tables and figures of the paper, measured here."""
+"""``quickmeans reproduce``: the tables and figures of the paper, measured again."""
 
 import json
 from pathlib import Path
 
 import click
 
-from quickmeans.cli.command import Command, Interrupted
-from quickmeans.cli.outputs import need_matplotlib
+from quickmeans.cli.command import Command, on_interrupt
+from quickmeans.cli.outputs import check_folder, need_matplotlib
 from quickmeans.cli.terminal import console, print_facts
 from quickmeans.experiments import EXPERIMENTS
 
@@ -21,14 +21,14 @@ from quickmeans.experiments import EXPERIMENTS
     ],
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice(list(EXPERIMENTS)))
-@click.option("--quick", is_flag=True, help="Fewer seeds, rows and clusters: minutes, and numbers of less weight.")
-@click.option("--data", metavar="DIR", help="Where mnist/ and fashion-mnist/ are; else QUICKMEANS_DATA says it.")
-@click.option("-o", "--output", metavar="DIR", help="Where results go.  [default: reproduction, or reproduction-quick]")
-@click.option("--page", metavar="FILE", help="Write the page of all results there too, with its figures beside it.")
+@click.option("--quick", is_flag=True, help="Fewer seeds, rows and clusters: takes minutes, and the results are rough.")
+@click.option("--data", metavar="DIR", help="Directory of mnist/ and fashion-mnist/.  [default: $QUICKMEANS_DATA]")
 @click.option(
-    "--force", is_flag=True, help="Measure again what is in the output directory already; fitted models stay."
+    "-o", "--output", metavar="DIR", help="Directory of the results.  [default: reproduction or reproduction-quick]"
 )
-@click.option("--list", "list_names", is_flag=True, help="Say what there is, and do nothing.")
+@click.option("--page", metavar="FILE", help="Write the page of all results also there, with its figures beside it.")
+@click.option("--force", is_flag=True, help="Measure again what the output directory has already; keep fitted models.")
+@click.option("--list", "list_names", is_flag=True, help="List the experiments and exit.")
 def reproduce(
     names: tuple[str, ...],
     quick: bool,
@@ -38,50 +38,50 @@ def reproduce(
     force: bool,
     list_names: bool,
 ) -> None:
-    """Measure the tables and figures of the paper on QuicK-means: all, or those of the given NAMEs.
+    """Measure the tables and figures of the paper on QuicK-means again: those of the given NAMEs, or all.
 
-    Each writes its numbers (CSV, case by case, so that a run that was cut off goes on where it was), its figure (PNG
-    and SVG), and a line for every number that the paper states, theirs beside ours; README.md has all of it.
+    Each experiment writes its measurements (CSV), its figure (PNG and SVG), and a table of the numbers in the paper
+    beside ours; README.md in the output directory collects everything. Measurements are written case by case: an
+    interrupted run continues where it stopped.
     """
-    screen = console()
     if list_names:
         print_facts(list(EXPERIMENTS.items()))
         return
     need_matplotlib()
-    from quickmeans.experiments import experiment
+    from quickmeans.experiments import load_experiment
     from quickmeans.experiments.data import IMAGES, directory, missing
-    from quickmeans.experiments.frame import Run, perform
+    from quickmeans.experiments.experiment import perform
     from quickmeans.experiments.page import write_page
+    from quickmeans.experiments.run import Run
 
+    terminal = console()
     folder = Path(output or ("reproduction-quick" if quick else "reproduction"))
-    run = Run(folder, directory(data), quick, force, screen)
-    if page is not None and not ((parent := Path(page).resolve().parent).is_dir() or parent == folder.resolve()):
-        raise click.ClickException(f"{page} cannot be written: there is no directory {Path(page).parent}.")
+    run = Run(folder, directory(data), quick, force, terminal)
+    if page is not None and Path(page).resolve().parent != folder.resolve():
+        check_folder(Path(page))
     _claim(folder, quick)
     for name in IMAGES:
-        if (lack := missing(name, run.data)) is not None:
-            screen.print(f"Left out: {lack}")
+        if (reason := missing(name, run.data)) is not None:
+            terminal.print(f"Left out: {reason}")
     if run.images() == ["digits"]:
-        screen.print("scikit-learn's digits take the place of the images.")
-    try:
-        for name in names or EXPERIMENTS:
-            perform(name, experiment(name), run)
-            write_page(folder / "README.md", run)
-    except KeyboardInterrupt:
-        raise Interrupted(f"what was measured is in {folder}; the same command goes on from there.") from None
+        terminal.print("The digits of scikit-learn are used instead of these images.")
+    on_interrupt(lambda: f"the measurements are in {folder}; the same command continues from there.")
+    for name in names or EXPERIMENTS:
+        perform(name, load_experiment(name), run)
+        write_page(folder / "README.md", run)
     if page is not None:
         write_page(Path(page), run)
-    screen.print(f"All results are in {folder / 'README.md'}")
+    terminal.print(f"All results are in {folder / 'README.md'}")
 
 
 def _claim(folder: Path, quick: bool) -> None:
-    """Make the directory; refuse one whose results are of another size."""
+    """Make the directory; refuse one with other results."""
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / "run.json"
     if note.exists() and json.loads(note.read_text())["quick"] != quick:
         raise click.ClickException(
-            f"{folder} holds results {'without' if quick else 'with'} --quick; give another --output or remove it."
+            f"{folder} has results {'without' if quick else 'with'} --quick; give another --output or remove it."
         )
     if not note.exists() and (page := folder / "README.md").exists():
-        raise click.ClickException(f"{page} is of something else and would be replaced; give another --output.")
+        raise click.ClickException(f"{page} is not a page of results and would be replaced; give another --output.")
     note.write_text(json.dumps({"quick": quick}))

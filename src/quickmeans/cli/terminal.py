@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs; colours, widths and signs that the terminal can show."""
+"""What commands print: tables and numbers for people, in the width and with the characters of the terminal; JSON."""
 
 import json
 import os
@@ -14,26 +14,33 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-_WIDTH = 100  # of what goes to a file or a pipe
+_WIDTH = 100  # columns of output that goes to a file or a pipe
 _BARS = "▁▂▃▄▅▆▇█"
 
 
+class _Console(Console):
+    """A console that raises BrokenPipeError; rich would exit."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # rich calls this where it catches the error
+
+
 def console(*, stderr: bool = False) -> Console:
-    """A console; without colours if NO_COLOR is set or nobody looks. Brackets have no meaning: names may have them."""
+    """Return a console that prints brackets as they are: names of files may contain them."""
     stream = sys.stderr if stderr else sys.stdout
     fixed = not stream.isatty() and "COLUMNS" not in os.environ
-    return Console(stderr=stderr, highlight=False, markup=False, width=_WIDTH if fixed else None)
+    return _Console(stderr=stderr, highlight=False, markup=False, width=_WIDTH if fixed else None)
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON object to stdout."""
     click.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
 class Grid:
-    """A table for rich to print: the first column is names, the others are numbers.
+    """A table for rich: the first column holds names, the others numbers.
 
-    Where the terminal is too narrow for it, every row becomes a few lines.
+    In a terminal that is too narrow for the table, every row takes several lines.
     """
 
     def __init__(self, headers: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
@@ -56,26 +63,26 @@ class Grid:
 
 
 def print_facts(pairs: Sequence[tuple[str, str]]) -> None:
-    """Names and what they are, on stdout, one pair per line or, where the terminal is narrow, more."""
-    screen, width = console(), max(len(name) for name, _ in pairs)
-    room = max(screen.width - width - 2, 10)
-    for name, value in pairs:
-        for i, line in enumerate(wrap(value, room, break_long_words=False, break_on_hyphens=False) or [""]):
-            screen.print(Text.assemble((("" if i else name).ljust(width), "bold"), "  ", line), soft_wrap=True)
+    """Print names and texts to stdout, one pair per line; long texts are wrapped."""
+    out, width = console(), max(len(name) for name, _ in pairs)
+    columns = max(out.width - width - 2, 10)
+    for name, text in pairs:
+        for i, line in enumerate(wrap(text, columns, break_long_words=False, break_on_hyphens=False) or [""]):
+            out.print(Text.assemble((("" if i else name).ljust(width), "bold"), "  ", line), soft_wrap=True)
 
 
 def sparkline(values: Sequence[float], width: int = 24) -> str:
-    """The values as small bars, the lowest and the highest as far apart as signs go."""
+    """Return the values as bars; the smallest value gets the lowest bar and the largest the highest."""
     if len(values) > width:
         values = [values[round(i * (len(values) - 1) / (width - 1))] for i in range(width)]
-    signs = _BARS if (sys.stdout.encoding or "").lower().startswith("utf") else "_.-=#"
+    bars = _BARS if (sys.stdout.encoding or "").lower().startswith("utf") else "_.-=#"
     low, high = min(values, default=0.0), max(values, default=0.0)
-    scale = (len(signs) - 1) / (high - low) if high > low else 0.0
-    return "".join(signs[round((value - low) * scale)] for value in values)
+    scale = (len(bars) - 1) / (high - low) if high > low else 0.0
+    return "".join(bars[round((value - low) * scale)] for value in values)
 
 
 def size(n_bytes: float) -> str:
-    """Bytes for people."""
+    """Return a number of bytes as 512 B, 803 kB or 2.5 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if n_bytes < 1000:
             return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.3g} {unit}"
@@ -84,15 +91,20 @@ def size(n_bytes: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time for people."""
+    """Return a time as 12.3 ms, 5.0 s or 2 min 05 s."""
     if value < 1:
         return f"{1000 * value:.3g} ms"
     return f"{value:.1f} s" if value < 100 else f"{value // 60:.0f} min {value % 60:02.0f} s"
 
 
 def count(value: float) -> str:
-    """A number of things for people: in full below 10000, else 12.3k, 4.56M."""
+    """Return a number as 9999, 12.3k or 4.56M."""
     if value < 10_000:
         return f"{value:.0f}"
     power = 1 if value < 999_500 else 2 if value < 999.5e6 else 3
     return f"{value / 1000**power:.3g}{'kMG'[power - 1]}"
+
+
+def rate(n: int, elapsed: float, unit: str = "rows") -> str:
+    """Return a time and the number per second, as 15.6 ms, 640k rows/s."""
+    return f"{seconds(elapsed)}, {count(n / max(elapsed, 1e-9))} {unit}/s"

@@ -1,6 +1,6 @@
-"""K-means libraries side by side on the same rows: time, objective, memory, size."""
+"""A comparison of k-means libraries on the same rows: time, objective, memory, size of the model."""
 
-from quickmeans.comparison.contest import Result, compare
 from quickmeans.comparison.methods import METHODS
+from quickmeans.comparison.runner import Result, compare
 
 __all__ = ["METHODS", "Result", "compare"]

@@ -1,7 +1,7 @@
-"""The methods that take part: each fits from given rows, for a given number of iterations over all rows.
+"""The methods of the comparison: each fits from given centroids, for a given number of iterations over all rows.
 
-What some libraries do unasked is turned off: faiss and SuperKMeans would take a sample of the rows, SuperKMeans would
-stop early. SuperKMeans always chooses its own start.
+Two defaults are turned off, because they change the task: faiss and SuperKMeans would fit a sample of the rows, and
+SuperKMeans would stop early. SuperKMeans always chooses its own start.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.float32]
-_ALL = 10**9  # rows per cluster: none are left out
+_ALL = 10**9  # rows per cluster: more than there are, so that no sample is drawn
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Centroids, a function that finds the nearest one of every row, and the bytes that the model takes in a file."""
+    """The centroids, a function that finds the nearest one for every row, and the size of the model in a file."""
 
     centers: NDArray[Any]
     assign: Callable[[Rows], Any]
@@ -26,7 +26,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Method:
-    """`fit` takes rows, starting centroids and a number of iterations; `package` must be installed."""
+    """A package that must be installed, and a function of rows, first centroids and a number of iterations."""
 
     package: str
     fit: Callable[[Rows, Rows, int], Fitted]
@@ -68,10 +68,10 @@ def _super(X: Rows, init: Rows, n_iter: int) -> Fitted:
 
 def _quick(X: Rows, init: Rows, n_iter: int, **options: Any) -> Fitted:
     from quickmeans import QKMeans
-    from quickmeans.files.models import encode_model
+    from quickmeans.files.container import encode
 
     model = QKMeans(len(init), init=init, max_iter=n_iter, tol=0, random_state=0, **options).fit(X)
-    return Fitted(model.cluster_centers_, model.predict, len(encode_model(model, labels=False)))
+    return Fitted(model.cluster_centers_, model.predict, len(encode(model.to_state())))
 
 
 def _quick_product(X: Rows, init: Rows, n_iter: int) -> Fitted:
@@ -86,4 +86,3 @@ METHODS = {
     "QKMeans": Method("quickmeans", _quick),
     "QKMeans, shortlist 0": Method("quickmeans", _quick_product),
 }
-REFERENCE = "scikit-learn KMeans"

@@ -1,17 +1,17 @@
-"""Time against objective."""
+"""A plot of time against objective."""
 
 from pathlib import Path
 from typing import Any
 
-from quickmeans.comparison.contest import Result
 from quickmeans.comparison.methods import METHODS
+from quickmeans.comparison.runner import Result
 
-# a marker and a colour for every method, in the order of METHODS: ours are red
+# marker and colour of every method, in the order of METHODS; ours are red
 _STYLES = (("s", "#4c5b6b"), ("D", "#8a97a3"), ("^", "#3d7ea6"), ("v", "#6aa67a"), ("o", "#c8102e"), ("P", "#e8743b"))
 
 
 def plot(results: list[Result], path: Path, title: str) -> None:
-    """Two panels, for the time to fit and the time to assign; lower left is better."""
+    """Draw two panels, for the time to fit and the time to assign; lower left is better."""
     from matplotlib.figure import Figure
 
     styles = dict(zip(METHODS, _STYLES, strict=True))
@@ -33,7 +33,7 @@ def plot(results: list[Result], path: Path, title: str) -> None:
 
 
 def _decorate(axes: Any, label: str) -> None:
-    """A logarithmic axis with plain numbers."""
+    """Make the time axis logarithmic with plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     axes.set_xscale("log")

@@ -1,4 +1,4 @@
-"""Where rows come from: arrays, files of many kinds, functions that make iterators, Dask."""
+"""Where rows come from: arrays, files of many formats, and functions that return iterators over chunks."""
 
 from quickmeans.data.open import open_rows
 from quickmeans.data.output import write_labels

@@ -1,4 +1,4 @@
-"""Rows of an array: in memory, or a memory map, which is read in place."""
+"""Rows of an array in memory, or of a memory map, which is read in place."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from quickmeans.data.source import RowSource, check_rows_dtype
 
 
 class ArraySource(RowSource):
-    """Chunks are views of the array."""
+    """A source whose chunks are views of an array."""
 
     def __init__(self, array: NDArray[Any], name: str = "the array") -> None:
         if array.ndim != 2:

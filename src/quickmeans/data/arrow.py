@@ -1,58 +1,44 @@
-"""Parquet, Arrow and CSV files, single or in a directory, and datasets of pyarrow."""
+"""Parquet and Arrow files, single or in a directory, and datasets of pyarrow."""
 
-import csv
 from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.data.errors import naming_errors
 from quickmeans.data.memory import ChunkMemory
+from quickmeans.data.parts import Part, record_batches, row_groups
 from quickmeans.data.source import RowSource, check_rows_dtype
+from quickmeans.data.tables import (
+    choose_columns,
+    decodes_on_threads,
+    import_pyarrow,
+    refuse_numbers_as_names,
+)
 from quickmeans.data.transposed import transpose
 
-_FEW_THREADS = 4  # with so many the kernel is in need of them all: what decodes ahead then is one thread
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.dataset
-    except ImportError:
-        raise ImportError("Parquet, Arrow and CSV files need pyarrow: pip install 'quickmeans[files]'.") from None
-    return pyarrow
+_NOT_READ = "cannot be read to its end"
 
 
 def open_dataset(path: str, kind: str, columns: Sequence[str] | None) -> "ArrowSource":
     """A file, or all files of a directory in the order of their names."""
-    pa = _pyarrow()
-    if kind == "csv":
-        _check_first_line(path)
-    try:
+    pa = import_pyarrow()
+    with naming_errors(path, f"cannot be read as {kind}, or is cut short"):
         return ArrowSource(pa.dataset.dataset(path, format=kind), columns, path)
-    except (pa.ArrowInvalid, pa.ArrowIOError) as error:
-        raise ValueError(f"{path} cannot be read as {kind}, or is cut short: {_first_line(error)}") from None
 
 
 class ArrowSource(RowSource):
-    """Numeric columns, each a feature; or one column of lists of equal length, each a row."""
+    """Numeric columns, each of which is a feature; or one column of lists of equal length, each of which is a row."""
 
     def __init__(self, dataset: Any, columns: Sequence[str] | None, name: str = "the dataset") -> None:
         self.name, self.dataset = name, dataset
         if "Local" in type(getattr(dataset, "filesystem", None)).__name__:
             self.paths = dataset.files
-        names = [field.name for field in dataset.schema]
-        self._counted = "Csv" not in type(dataset.format).__name__
-        if not self._counted:
-            _refuse_numbers_as_names(names, name)
-        for column in columns or ():
-            if column not in names:
-                raise ValueError(f"{name} has no column {column!r}; it has {', '.join(map(repr, names))}.")
-        if not columns:
-            _refuse_index(names, name)
-        self.selected = list(columns) if columns else names
-        if not self.selected:
-            raise ValueError(f"{name} has no columns, or no files; there must be one at least.")
+        if self._has_format("Csv"):
+            refuse_numbers_as_names(dataset.schema.names, name)
+        self.selected = choose_columns(dataset.schema.names, columns, name)
         types = [dataset.schema.field(column).type for column in self.selected]
         self.is_list = len(types) == 1 and _is_list(types[0])
         if self.is_list:
@@ -61,13 +47,16 @@ class ArrowSource(RowSource):
         else:
             self.dtype = np.dtype(np.result_type(*map(self._number, self.selected, types)))
             self.n_columns, self.columns = len(types), self.selected
-        self.n_rows = dataset.count_rows() if self._counted else None
+        self.n_rows = None if self._has_format("Csv") else dataset.count_rows()
+
+    def _has_format(self, kind: str) -> bool:
+        return type(getattr(self.dataset, "format", None)).__name__.startswith(kind)
 
     def _number(self, column: str, kind: Any) -> np.dtype[Any]:
-        pa = _pyarrow()
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            held = "no values" if pa.types.is_null(kind) else f"{kind}, not numbers"
-            raise TypeError(
+        types = import_pyarrow().types
+        if not (types.is_integer(kind) or types.is_floating(kind)):
+            held = "no values" if types.is_null(kind) else f"{kind}, not numbers"
+            raise ValueError(
                 f"Column {column!r} of {self.name} holds {held}; choose columns (--columns) that have numbers."
             )
         dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
@@ -76,34 +65,74 @@ class ArrowSource(RowSource):
     def _list_length(self, kind: Any) -> int:
         if hasattr(kind, "list_size"):
             return int(kind.list_size)
-        for batch in self._batches(rows=1):
+        for batch in self._scan(self.dataset, 1):
             if len(batch):
-                return len(batch.column(0)[0])
+                self._refuse_nulls(batch, 0)
+                return int(batch.column(0).value_lengths()[0].as_py())
         raise ValueError(f"{self.name} has no rows; there must be one at least.")
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         first, memory = 0, ChunkMemory()
-        for batch in self._batches(self.chunk_rows):
-            self._refuse_nulls(batch, first)
-            yield self._lists(batch.column(0), first) if self.is_list else self._table(batch, memory)
+        for batch in self._scan(self.dataset, self.chunk_rows):
+            yield self._rows(batch, first, memory)
             first += len(batch)
 
-    def _batches(self, rows: int) -> Iterator[Any]:
-        pa = _pyarrow()
-        try:  # few batches ahead: they are large
-            yield from self.dataset.to_batches(
-                columns=self.selected, batch_size=rows, batch_readahead=2, fragment_readahead=1,
-                use_threads=pa.cpu_count() > _FEW_THREADS,
-            )  # fmt: skip
-        except (pa.ArrowInvalid, pa.ArrowIOError, OSError) as error:
-            raise ValueError(f"{self.name} cannot be read to its end: {_first_line(error)}") from None
+    def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
+        """Read only the row groups of Parquet, or record batches of Arrow, that contain these rows."""
+        if not self._parts:
+            return super().take(index)
+        collector, memory, first = self.collector(index), ChunkMemory(), 0
+        for part in self._parts:
+            end = first + part.n_rows
+            if collector.wants(first, end):
+                for batch in self._checked(part.read()):
+                    collector.see(first, self._rows(batch, first, memory))
+                    first += len(batch)
+            first = end
+        return collector.rows()
 
-    def _table(self, batch: Any, memory: ChunkMemory) -> NDArray[Any]:
+    @cached_property
+    def _parts(self) -> list[Part]:
+        if self._has_format("Parquet"):
+            with naming_errors(self.name, _NOT_READ):
+                return list(row_groups(self.dataset, partial(self._scan, batch_rows=self.chunk_rows)))
+        if self._has_format("Ipc"):
+            with naming_errors(self.name, _NOT_READ):
+                return list(record_batches(self.dataset, self.selected, self.chunk_rows))
+        return []
+
+    def _scan(self, rows: Any, batch_rows: int) -> Iterator[Any]:
+        """The record batches of the dataset or of a fragment of it."""
+        batches = rows.to_batches(
+            columns=self.selected,
+            batch_size=batch_rows,
+            batch_readahead=2,  # batches are as large as chunks, and no more are needed to keep the decoder busy
+            fragment_readahead=1,
+            use_threads=decodes_on_threads(),
+        )
+        return self._checked(batches)
+
+    def _checked(self, batches: Iterator[Any]) -> Iterator[Any]:
+        with naming_errors(self.name, _NOT_READ):
+            for batch in batches:
+                batch.validate(full=True)  # pyarrow ends the process when it uses lists with wrong offsets
+                yield batch
+
+    def _rows(self, batch: Any, first: int, memory: ChunkMemory) -> NDArray[Any]:
+        """The rows of a record batch, the first of which has this number."""
+        self._refuse_nulls(batch, first)
+        if self.is_list:
+            return self._lists(batch.column(0), first)
         columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
         return transpose(columns, memory.empty((len(batch), self.n_columns), self.dtype))
 
+    def _refuse_nulls(self, batch: Any, first: int) -> None:
+        for name, column in zip(self.selected, batch.columns, strict=True):
+            if column.null_count:
+                row = first + int(np.argmax(np.asarray(column.is_null())))
+                raise ValueError(f"Input X has no number in column {name!r} ({self.locate(row)}); fill or drop it.")
+
     def _lists(self, column: Any, first: int) -> NDArray[Any]:
-        values = column.flatten()
         if not hasattr(column.type, "list_size"):
             lengths = np.asarray(column.value_lengths())
             wrong = np.flatnonzero(lengths != self.n_columns)
@@ -112,19 +141,14 @@ class ArrowSource(RowSource):
                     f"{self.locate(first + int(wrong[0]))} has {lengths[wrong[0]]} numbers; all rows must have "
                     f"{self.n_columns}, like the first."
                 )
+        values = column.flatten()
         if values.null_count:
             raise ValueError(f"{self.name} has an empty number in {self.selected[0]!r}, after row {first}; fill it.")
         return np.asarray(values.to_numpy(zero_copy_only=False).reshape(-1, self.n_columns), self.dtype)
 
-    def _refuse_nulls(self, batch: Any, first: int) -> None:
-        for name, column in zip(self.selected, batch.columns, strict=True):
-            if column.null_count:
-                row = first + int(np.argmax(np.asarray(column.is_null())))
-                raise ValueError(f"Input X has no number in column {name!r} ({self.locate(row)}); fill or drop it.")
-
     def locate(self, row: int) -> str:
         """Names the file, where the dataset has several."""
-        fragments = list(self.dataset.get_fragments()) if self._counted else []
+        fragments = [] if self._has_format("Csv") else list(self.dataset.get_fragments())
         if len(fragments) < 2:
             return super().locate(row)
         for fragment in fragments:
@@ -136,44 +160,5 @@ class ArrowSource(RowSource):
 
 
 def _is_list(kind: Any) -> bool:
-    types = _pyarrow().types
+    types = import_pyarrow().types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _check_first_line(path: str) -> None:
-    """Refuse what pyarrow would take for one column, or for two of the same name."""
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        first = next((line for line in file if line.strip()), "")
-    names = _fields(first, ",")
-    for separator, word in ((";", "semicolons"), ("\t", "tabs")):
-        if len(names) == 1 and len(_fields(first, separator)) > 1:
-            raise ValueError(f"{path} has its columns separated by {word}; it must be commas.")
-    _refuse_numbers_as_names(names, path)
-
-
-def _fields(line: str, separator: str) -> list[str]:
-    return next(csv.reader([line], delimiter=separator), [])
-
-
-def _refuse_numbers_as_names(names: list[str], file: str) -> None:
-    """The first line of a CSV file names the columns (0, 1, 2, ... are names too); a row there would be lost."""
-    try:
-        numbers = [float(name) for name in names]
-    except ValueError:
-        return
-    if numbers and numbers != list(range(len(names))):
-        raise ValueError(f"The first line of {file} must name the columns, but has the numbers {', '.join(names[:3])}.")
-
-
-def _refuse_index(names: list[str], file: str) -> None:
-    """What pandas writes as the index of a data frame is no feature."""
-    for name in names:
-        if not name or name.startswith("__index_level_"):
-            what = repr(name) if name else "without a name"
-            raise ValueError(
-                f"Column {what} of {file} looks like an index; choose columns (--columns), or write no index."
-            )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""A matrix in a file, one column after the other."""
+"""A matrix in a file that stores one column after the other."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,18 +14,17 @@ from quickmeans.data.transposed import transpose
 
 
 class ColumnFile(RecordFile):
-    """Some rows are some numbers of every column."""
+    """A chunk of rows is read as one range of every column."""
 
-    def chunks(self) -> Iterator[NDArray[Any]]:
+    def _read(self) -> Iterator[NDArray[Any]]:
         assert self.n_rows is not None
         memory = ChunkMemory()
         with RecordReader(self.name, self.offset, self.stored.itemsize) as numbers:
-            for begin in range(0, self.n_rows, self.chunk_rows):
+            for begin, end in self._ranges():
                 self._check_size()
-                n = min(self.chunk_rows, self.n_rows - begin)
                 starts = range(begin, begin + self.n_rows * self.n_columns, self.n_rows)
-                columns = [numbers.read(at, at + n).view(self.stored)[:, 0] for at in starts]
-                yield transpose(columns, memory.empty((n, self.n_columns), self.dtype))
+                columns = [numbers.read(at, at + end - begin).view(self.stored)[:, 0] for at in starts]
+                yield transpose(columns, memory.empty((end - begin, self.n_columns), self.dtype))
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
         return RowSource.take(self, index)

@@ -1,12 +1,32 @@
-"""Whether the columns of a source are those that a model was fitted to."""
+"""The columns of X, and whether a model was fitted to them."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 
-def check_features(model: Any, source: Any, *, reset: bool) -> None:
-    """Set `n_features_in_` and `feature_names_in_`, or compare with them."""
+class Columns(Protocol):
+    """A source of rows with a number of columns, which may have names."""
+
+    name: str
+    n_columns: int
+    columns: list[str] | None
+
+
+def with_columns(X: Any) -> Any:
+    """X, or a NumPy array of it if X has one axis and the array has two, as with a polars series of arrays.
+
+    scikit-learn finds the number of features in the shape of X, and finds none in such a shape.
+    """
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) == 1 and hasattr(X, "__array__"):
+        array = np.asarray(X)
+        return array if array.ndim == 2 else X
+    return X
+
+
+def check_features(model: Any, source: Columns, *, reset: bool) -> None:
+    """Set `n_features_in_` and `feature_names_in_` of an estimator, or compare the columns of a source with them."""
     if reset:
         model.n_features_in_ = source.n_columns
         model.__dict__.pop("feature_names_in_", None)

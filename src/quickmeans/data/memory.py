@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 
 
 class ChunkMemory:
-    """Gives arrays, and takes their memory back as soon as nobody looks at them.
+    """Makes arrays, and uses the memory of an array again once neither it nor a view of it exists.
 
-    Fresh memory has to be cleared page by page, which takes as long as reading a file that the system has in its cache.
+    The system clears the pages of new memory, which takes as long as reading a file from the system's cache.
     """
 
     def __init__(self) -> None:
         self._free: list[bytearray] = []
 
     def empty(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """An array with anything in it."""
+        """An array with arbitrary content."""
         count = shape[0] * shape[1]
         memory = self._free.pop() if self._free else bytearray()
         if len(memory) < count * dtype.itemsize:
             memory = bytearray(count * dtype.itemsize)
         flat = np.frombuffer(memory, dtype, count)
-        weakref.finalize(flat, self._free.append, memory).atexit = False  # every view of it keeps it alive
+        weakref.finalize(flat, self._free.append, memory).atexit = False  # every view keeps `flat` alive
         return flat.reshape(shape)

@@ -1,12 +1,13 @@
 """NumPy's files: .npy, and the arrays in an .npz."""
 
 import zipfile
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
 
 from quickmeans.data.columns import ColumnFile
+from quickmeans.data.errors import naming_errors
 from quickmeans.data.records import RecordFile
 from quickmeans.data.source import RowSource
 
@@ -20,27 +21,24 @@ def open_npy(path: str) -> RowSource:
 
 
 def open_npz(path: str, key: str | None) -> RowSource:
-    """One of the arrays of an .npz file: the one that is named, or the only one."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-            key = choose(path, names, key)
-            with archive.open(f"{key}.npy") as file:
-                shape, fortran_order, dtype = _header(file, f"{path}: {key}")
-                offset = file.tell()
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path} is no .npz file, or is cut short: {error}.") from None
+    """The array of an .npz file that `key` names, or its only array."""
+    with naming_errors(path, "is no .npz file, or is cut short"), zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        key = choose(path, names, key)
+        with archive.open(f"{key}.npy") as file:
+            shape, fortran_order, dtype = _header(file, f"{path}: {key}")
+            offset = file.tell()
     if fortran_order:
         raise ValueError(f"{path}: {key} is stored column by column; store it with np.ascontiguousarray, or as .npy.")
 
-    def opener() -> Any:
+    def opener() -> IO[bytes]:
         return zipfile.ZipFile(path).open(f"{key}.npy")
 
     return RecordFile(f"{path}: {key}", dtype, shape, offset=offset, opener=opener, archive=path)
 
 
 def choose(path: str, names: list[str], key: str | None) -> str:
-    """Which of the arrays of a file is meant."""
+    """The name of the array to read: `key`, or the only name."""
     if key is None and len(names) == 1:
         return names[0]
     if key not in names:
@@ -49,13 +47,12 @@ def choose(path: str, names: list[str], key: str | None) -> str:
     return key
 
 
-def _header(file: BinaryIO | Any, name: str) -> tuple[tuple[int, int], bool, np.dtype[Any]]:
-    try:
+def _header(file: IO[bytes], name: str) -> tuple[tuple[int, int], bool, np.dtype[Any]]:
+    """Shape, whether columns are stored one after the other, and the type."""
+    with naming_errors(name, "is no .npy file, or is cut short"):
         major, _ = npy_format.read_magic(file)
         read = npy_format.read_array_header_1_0 if major == 1 else npy_format.read_array_header_2_0
         shape, fortran_order, dtype = read(file)
-    except ValueError as error:
-        raise ValueError(f"{name} is no .npy file, or is cut short: {error}.") from None
-    if len(shape) != 2:
+    if len(shape) != 2 or min(shape) < 0:
         raise ValueError(f"{name} has shape {shape}; rows must be a 2-D array, as X.reshape(len(X), -1) makes it.")
     return (shape[0], shape[1]), fortran_order and min(shape) > 1, dtype

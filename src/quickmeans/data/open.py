@@ -1,4 +1,4 @@
-"""One door to all sources."""
+"""The door to all sources of rows: what is it, and which source reads it."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,22 +17,23 @@ _VECS = (".fvecs", ".ivecs", ".bvecs")
 
 
 def open_rows(rows: Any, *, key: str | None = None, columns: Sequence[str] | None = None) -> RowSource:
-    """Rows from wherever they are.
+    """Open rows that can be read in chunks, any number of times.
 
     Parameters
     ----------
     rows : path, array, function, pyarrow dataset or RowSource
-        A path is told by its ending: .npy, .npz, .parquet, .arrow, .feather, .csv, .hdf5, .h5, .fvecs, .bvecs, .ivecs,
-        IDX (-ubyte, .idx, also with .gz); a directory holds Parquet files. Files are read piece by piece. A memory map
-        is read in place. A function returns, each time it is called, a new iterator over chunks (2-D arrays).
-    key : str, optional
-        Which array of an .npz or HDF5 file; not needed if there is but one, or one called "train" in HDF5.
-    columns : list of str, optional
-        Which columns of a table; one column of lists counts as rows.
+        The ending of a path names its format: .npy, .npz, .parquet, .arrow, .feather, .csv, .hdf5, .h5, .fvecs, .bvecs,
+        .ivecs, IDX (-ubyte, .idx, also with .gz); a directory holds Parquet files. Files are read in chunks. A memory
+        map is read in place. A function returns, each time it is called, a new iterator over chunks (2-D arrays).
+    key : str, default=None
+        The name of an array in an .npz or HDF5 file; not needed if there is only one, or one called "train" in HDF5.
+    columns : list of str, default=None
+        The columns of a table to read; one column of lists has a row in each list.
 
     Returns
     -------
     RowSource
+        The rows.
 
     Examples
     --------
@@ -45,9 +46,9 @@ def open_rows(rows: Any, *, key: str | None = None, columns: Sequence[str] | Non
     if isinstance(rows, str | os.PathLike):
         return _open_path(os.fsdecode(rows), key, columns)
     if key is not None:
-        raise ValueError("key= names an array of an .npz or HDF5 file; what was given is no such file.")
+        raise ValueError(f"key names an array of an .npz or HDF5 file, but rows is of type {type(rows).__name__}.")
     if is_dask(rows):
-        raise TypeError("A Dask array stays where it is: give it to fit, predict or transform itself.")
+        raise TypeError("open_rows does not take Dask arrays; give the array to fit, predict or transform.")
     source = as_source(rows, columns)
     if source is not None:
         return source
@@ -58,12 +59,12 @@ def open_rows(rows: Any, *, key: str | None = None, columns: Sequence[str] | Non
 
 
 def is_dask(rows: Any) -> bool:
-    """Whether it is a Dask array or data frame."""
+    """Return whether the rows are a Dask array or data frame."""
     return hasattr(rows, "__dask_graph__") and (hasattr(rows, "chunks") or hasattr(rows, "to_dask_array"))
 
 
 def as_source(rows: Any, columns: Sequence[str] | None = None) -> RowSource | None:
-    """A source, or None if the rows are simply in memory."""
+    """Return the source that reads the rows, or None if they are in memory."""
     if isinstance(rows, RowSource):
         return rows
     if isinstance(rows, str | os.PathLike):
@@ -84,14 +85,18 @@ def _open_path(path: str, key: str | None, columns: Sequence[str] | None) -> Row
     ending = Path(path).suffix.lower()
     is_directory = os.path.isdir(path)
     if not is_directory:
-        open(path, "rb").close()  # a missing or unreadable file is the system's to report
+        open(path, "rb").close()  # the system's error says what is wrong with a missing or unreadable file
         if os.path.isfile(path) and not os.path.getsize(path):
             raise ValueError(f"{path} is empty, a file of 0 bytes; it must hold rows of numbers.")
     kind = "parquet" if is_directory else _TABLES.get(ending)
     if key is not None and ending != ".npz" and ending not in _HDF5:
-        raise ValueError(f"A key names an array of an .npz or HDF5 file, but {path} is neither.")
+        raise ValueError(f"key names an array of an .npz or HDF5 file, but {path} is neither.")
     if columns is not None and kind is None:
-        raise ValueError(f"Columns are chosen from a table (Parquet, Arrow, CSV), but {path} is none.")
+        raise ValueError(f"columns selects columns of a table (Parquet, Arrow, CSV), but {path} is not a table.")
+    if kind == "csv":
+        from quickmeans.data.csv import CsvFile
+
+        return CsvFile(path, columns)
     if kind is not None:
         from quickmeans.data.arrow import open_dataset
 
@@ -116,6 +121,6 @@ def _open_matrix(path: str, ending: str, key: str | None) -> RowSource:
     if path.removesuffix(".gz").endswith(("-ubyte", ".idx")):
         return open_idx(path)
     raise ValueError(
-        f"What {path} holds cannot be told from its ending; it must be .npy, .npz, .parquet, .arrow, .feather, .csv, "
+        f"The format of {path} is not known from its ending; it must be .npy, .npz, .parquet, .arrow, .feather, .csv, "
         ".hdf5, .h5, .fvecs, .ivecs, .bvecs, .idx or -ubyte."
     )

@@ -1,16 +1,16 @@
-"""Labels and rows into a file, chunk by chunk; it appears complete or not at all."""
+"""Labels and rows written to a file chunk by chunk; the file appears complete or not at all."""
 
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
+
+from quickmeans.atomic import replacing
 
 
 def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32]]) -> int:
@@ -19,49 +19,40 @@ def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32
     Parameters
     ----------
     path : str or path
-        Ending in .npy, or in .parquet: then labels are the column "label".
+        Ending in .npy, or in .parquet; a Parquet file has one column, "label".
     labels : iterator of int32 arrays
-        One after the other.
+        The labels of consecutive rows.
 
     Returns
     -------
     int
-        How many labels there were.
+        The number of labels.
     """
     target = Path(os.fsdecode(path))
     writers = {".npy": _write_npy, ".parquet": _write_parquet}
     if target.suffix not in writers:
         raise ValueError(f"Labels are written to .npy or .parquet files, got {os.fsdecode(path)!r}.")
-    with complete(target) as temporary:
+    with replacing(target) as temporary:
         return writers[target.suffix](temporary, labels)
 
 
 def write_rows(path: str | os.PathLike[str], rows: Iterator[NDArray[Any]]) -> tuple[int, ...]:
-    """Write the rows of one 2-D array, which come in chunks, to an .npy file; returns its shape."""
-    with complete(Path(os.fsdecode(path))) as temporary:
+    """Write a 2-D array, whose rows come in chunks, to an .npy file; returns its shape."""
+    with replacing(path) as temporary:
         first = next(rows)
-        count = _append(temporary, chain([first], rows), first.dtype.newbyteorder("<"), first.shape[1:])
+        count = _write_array(temporary, chain([first], rows), first.dtype.newbyteorder("<"), first.shape[1:])
     return (count, *first.shape[1:])
 
 
-@contextmanager
-def complete(target: Path) -> Iterator[Path]:
-    """A file beside the target that takes its place at the end."""
-    suffix, target = target.suffix, target.resolve()
-    temporary = target.with_name(f".{secrets.token_hex(8)}{suffix}")
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _write_npy(path: Path, labels: Iterator[NDArray[np.int32]]) -> int:
-    return _append(path, labels, np.dtype("<i4"), ())
+    return _write_array(path, labels, np.dtype("<i4"), ())
 
 
-def _append(path: Path, chunks: Iterator[NDArray[Any]], dtype: np.dtype[Any], width: tuple[int, ...]) -> int:
-    """The header, whose length does not depend on the count, is written again at the end."""
+def _write_array(path: Path, chunks: Iterator[NDArray[Any]], dtype: np.dtype[Any], width: tuple[int, ...]) -> int:
+    """Write an .npy file and return its number of rows.
+
+    That number is in the header, whose length does not depend on it; so the header is written again at the end.
+    """
     count = 0
     with open(path, "xb") as file:
         _write_header(file, dtype, (0, *width))
@@ -70,12 +61,10 @@ def _append(path: Path, chunks: Iterator[NDArray[Any]], dtype: np.dtype[Any], wi
             count += len(chunk)
         file.seek(0)
         _write_header(file, dtype, (count, *width))
-        file.flush()
-        os.fsync(file.fileno())
     return count
 
 
-def _write_header(file: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+def _write_header(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
     npy_format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
 
 

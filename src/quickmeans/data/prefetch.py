@@ -1,4 +1,4 @@
-"""Reading ahead: a thread reads and decodes the next chunks while the kernel works on the last one."""
+"""A thread that reads and decodes the next chunks while the caller works on the last one."""
 
 import queue
 import threading
@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
-_AHEAD = 2  # chunks that wait at the most
-_PATIENCE = 0.1  # seconds between two looks whether anybody still wants them
+_QUEUE_LENGTH = 2  # items that wait: one hides the time to read it, the second evens out chunks of unequal cost
+_POLL_SECONDS = 0.1  # the thread sees within this time that the caller has stopped; no item waits for it
 
 
-def ahead(make: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """The items of the iterator, made and driven by a thread of its own; its errors come out here."""
-    waiting: queue.Queue[tuple[list[T], BaseException | None]] = queue.Queue(_AHEAD)  # an item, an error or the end
-    over = threading.Event()
+def prefetch(make: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """The items of the iterator that `make` returns, which a thread creates and advances.
+
+    An error in the thread is raised here. The thread has ended when this iterator is exhausted or closed.
+    """
+    waiting: queue.Queue[tuple[list[T], BaseException | None]] = queue.Queue(_QUEUE_LENGTH)  # no item: the end
+    stopped = threading.Event()
 
     def put(items: list[T], error: BaseException | None = None) -> bool:
-        while not over.is_set():
+        while not stopped.is_set():
             try:
-                waiting.put((items, error), timeout=_PATIENCE)
+                waiting.put((items, error), timeout=_POLL_SECONDS)
                 return True
             except queue.Full:
                 pass
@@ -30,7 +33,7 @@ def ahead(make: Callable[[], Iterator[T]]) -> Iterator[T]:
                 if not put([item]):
                     return
             put([])
-        except BaseException as error:  # whatever it is, it is for the caller
+        except BaseException as error:  # every error goes to the caller
             put([], error)
 
     reader = threading.Thread(target=read, name="quickmeans-reader", daemon=True)
@@ -44,5 +47,5 @@ def ahead(make: Callable[[], Iterator[T]]) -> Iterator[T]:
                 return
             yield from items
     finally:
-        over.set()
+        stopped.set()
         reader.join()

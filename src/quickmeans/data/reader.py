@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 
 from quickmeans.data.memory import ChunkMemory
 
-_FEW = 256  # records that the system is told of before they are read
+_ANNOUNCED = 256  # records that the system is told of before they are read; disks have queues of 32 to 1024 requests
 
 
 class RecordReader:
-    """A context that closes the file. Nothing is mapped: a file that has become shorter gives an error, not death."""
+    """A file of records, which the context closes.
+
+    The file is read and not mapped: if it becomes shorter, an error is raised, where a map would end the process.
+    """
 
     def __init__(self, path: str, offset: int, row_bytes: int) -> None:
         self.path, self.offset, self.row_bytes = path, offset, row_bytes
@@ -34,15 +37,15 @@ class RecordReader:
     def take(self, index: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The records with these numbers."""
         out = np.empty((len(index), self.row_bytes), np.uint8)
-        for begin in range(0, len(index), _FEW):
-            some = index[begin : begin + _FEW].tolist()
-            self._announce(some)
-            for row, record in zip(some, out[begin : begin + _FEW], strict=True):
+        for begin in range(0, len(index), _ANNOUNCED):
+            numbers = index[begin : begin + _ANNOUNCED].tolist()
+            self._announce(numbers)
+            for row, record in zip(numbers, out[begin : begin + _ANNOUNCED], strict=True):
                 self._fill(record, row)
         return out
 
     def _fill(self, target: NDArray[np.uint8], row: int) -> None:
-        """Read from the beginning of a record on, without the interpreter's lock."""
+        """Fill the target with the bytes from the beginning of a record on."""
         view, done, first = target.data.cast("B"), 0, self.offset + row * self.row_bytes
         self.file.seek(first)
         while done < len(view):
@@ -55,7 +58,7 @@ class RecordReader:
             done += count
 
     def _announce(self, rows: list[int]) -> None:
-        """Let the system fetch these records all at once."""
+        """Tell the system which records come next, so that it fetches them all at once."""
         if hasattr(os, "posix_fadvise"):
             for row in rows:
                 first = self.offset + row * self.row_bytes

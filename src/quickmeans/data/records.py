@@ -1,23 +1,23 @@
 """Rows of equal length one after the other in a binary file."""
 
-import gzip
 import os
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.data.errors import naming_errors
 from quickmeans.data.reader import RecordReader
 from quickmeans.data.source import RowSource, check_rows_dtype
 
+_MAX_EXPANSION = 1032  # bytes that the deflate method of gzip and zip can make of one byte
+
 
 class RecordFile(RowSource):
-    """A header, then rows; a row is `prefix` bytes that are not part of it and its numbers.
+    """A header and then records, each of which is `prefix` bytes to be skipped and the numbers of a row.
 
-    A compressed file, which `opener` opens, is decoded piece by piece; it may be part of an archive.
+    `opener` opens a compressed file, which is decoded chunk by chunk; `archive` is the file that contains it, if any.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class RecordFile(RowSource):
         *,
         offset: int,
         prefix: int = 0,
-        opener: Callable[[], Any] | None = None,
+        opener: Callable[[], IO[bytes]] | None = None,
         archive: str | None = None,
     ) -> None:
         self.paths = [archive or path]
@@ -39,73 +39,71 @@ class RecordFile(RowSource):
             raise ValueError(f"{path} has shape {shape}; there must be at least one row and one column.")
         self.opener = opener
         self.row_bytes = prefix + self.n_columns * stored.itemsize
-        self.size = None if opener else offset + self.n_rows * self.row_bytes
+        self.size = offset + self.n_rows * self.row_bytes
         self._check_size()
 
     def _check_size(self) -> None:
-        """Refuse a file that is not as long as it should be."""
-        if self.size is None:
+        """Refuse a file that is not as long as its header says, or is too short to expand to that length."""
+        size = os.stat(self.paths[0]).st_size
+        if size == self.size or (self.opener and size * _MAX_EXPANSION >= self.size):
             return
-        size = os.stat(self.name).st_size
-        if size != self.size:
-            what = "is cut short" if size < self.size else "goes on after its last row"
-            raise ValueError(
-                f"{self.name} {what}: {self.n_rows} rows of {self.row_bytes} bytes would end at byte {self.size}, but "
-                f"it has {size}; it must be complete, and stay as it is while it is read."
-            )
+        what = "is cut short" if self.opener or size < self.size else "goes on after its last row"
+        raise ValueError(
+            f"{self.name} {what}: {self.n_rows} rows of {self.row_bytes} bytes would end at byte {self.size}, but "
+            f"it has {size}; it must be complete, and stay as it is while it is read."
+        )
 
     def chunks(self) -> Iterator[NDArray[Any]]:
-        return self._decoded() if self.opener else self._read_in_order()
+        return self._decode(self.opener) if self.opener else self._read()
 
-    def _read_in_order(self) -> Iterator[NDArray[Any]]:
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        """The first row of every chunk, and the first row after it."""
         assert self.n_rows is not None
+        for begin in range(0, self.n_rows, self.chunk_rows):
+            yield begin, min(begin + self.chunk_rows, self.n_rows)
+
+    def _read(self) -> Iterator[NDArray[Any]]:
         with RecordReader(self.name, self.offset, self.row_bytes) as records:
-            for begin in range(0, self.n_rows, self.chunk_rows):
+            for begin, end in self._ranges():
                 self._check_size()
-                yield self._rows(records.read(begin, min(begin + self.chunk_rows, self.n_rows)), begin)
+                yield self._rows(records.read(begin, end), range(begin, end))
 
-    def _decoded(self) -> Iterator[NDArray[Any]]:
-        assert self.n_rows is not None
-        assert self.opener is not None
-        with self._open(self.opener) as file:
-            file.seek(self.offset)
-            for begin in range(0, self.n_rows, self.chunk_rows):
-                yield self._rows(self._read(file, min(self.chunk_rows, self.n_rows - begin), begin), begin)
-            if self._read_into(file, memoryview(bytearray(1))):  # at the end it checks its sum, too
+    def _decode(self, opener: Callable[[], IO[bytes]]) -> Iterator[NDArray[Any]]:
+        with naming_errors(self.name, "is damaged, or is cut short"):
+            file = opener()
+        with file:
+            self._fill(file, memoryview(bytearray(self.offset)))
+            for begin, end in self._ranges():
+                records = np.empty((end - begin, self.row_bytes), np.uint8)
+                done = self._fill(file, records.data.cast("B"))
+                if done < records.size:
+                    raise ValueError(
+                        f"{self.name} ends in row {begin + done // self.row_bytes}, but should have {self.n_rows} "
+                        "rows; it must be complete, and stay as it is while it is read."
+                    )
+                yield self._rows(records, range(begin, end))
+            if self._fill(file, memoryview(bytearray(1))):  # at its end the file's checksum is compared, too
                 raise ValueError(f"{self.name} goes on after its {self.n_rows} rows; it must end with the last.")
 
+    def _fill(self, file: IO[bytes], view: memoryview) -> int:
+        """Decode as many bytes as there are, or as the view has, and return how many."""
+        done = 0
+        with naming_errors(self.name, "is damaged, or is cut short"):
+            while done < len(view):
+                part = file.read(len(view) - done)
+                if not part:
+                    break
+                view[done : done + len(part)] = part
+                done += len(part)
+        return done
+
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
-        if self.opener:  # there is no way to a row but past all before it
+        if self.opener:  # a compressed file must be decoded from its beginning
             return super().take(index)
         self._check_size()
         with RecordReader(self.name, self.offset, self.row_bytes) as records:
-            return self._rows(records.take(index), 0)
+            return self._rows(records.take(index), index)
 
-    def _read(self, file: Any, n: int, first: int) -> NDArray[np.uint8]:
-        buffer = np.empty((n, self.row_bytes), np.uint8)
-        view, done = buffer.data.cast("B"), 0
-        while done < len(view):
-            count = self._read_into(file, view[done:])
-            if not count:
-                raise ValueError(
-                    f"{self.name} ends in row {first + done // self.row_bytes}, but should have {self.n_rows} rows; it "
-                    "must be complete, and stay as it is while it is read."
-                )
-            done += count
-        return buffer
-
-    def _open(self, opener: Callable[[], Any]) -> Any:
-        try:
-            return opener()
-        except (KeyError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.name} is damaged, or is cut short: {error}.") from None
-
-    def _read_into(self, file: Any, view: memoryview) -> int:
-        try:
-            return int(file.readinto(view))
-        except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(f"{self.name} is damaged, or is cut short: {error}.") from None
-
-    def _rows(self, records: NDArray[np.uint8], first: int) -> NDArray[Any]:
-        """The numbers in some records, the first of which has this number."""
+    def _rows(self, records: NDArray[np.uint8], numbers: Sequence[int] | NDArray[np.int64]) -> NDArray[Any]:
+        """The rows in these records, and the numbers of the rows for error messages."""
         return np.asarray(records[:, self.prefix :].view(self.stored), self.dtype)

@@ -1,6 +1,7 @@
-"""The .fvecs, .ivecs and .bvecs files of the TEXMEX sets: before every row its length, in four bytes."""
+"""The .fvecs, .ivecs and .bvecs files of the TEXMEX sets, in which four bytes before every row give its length."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ _TYPES = {".fvecs": "<f4", ".ivecs": "<i4", ".bvecs": "u1"}
 
 
 class VecsFile(RecordFile):
-    """All rows must have the length of the first."""
+    """Vectors that all have the length of the first."""
 
     def __init__(self, path: str) -> None:
         stored = np.dtype(_TYPES[os.path.splitext(path)[1].lower()])
@@ -29,12 +30,12 @@ class VecsFile(RecordFile):
             )
         super().__init__(path, stored, (n_rows, int(first[0])), offset=0, prefix=4)
 
-    def _rows(self, records: NDArray[np.uint8], first: int) -> NDArray[Any]:
+    def _rows(self, records: NDArray[np.uint8], numbers: Sequence[int] | NDArray[np.int64]) -> NDArray[Any]:
         lengths = records[:, :4].view("<i4")[:, 0]
         wrong = np.flatnonzero(lengths != self.n_columns)
         if len(wrong):
             raise ValueError(
-                f"{self.locate(first + int(wrong[0]))} says that it has {lengths[wrong[0]]} numbers; all must have "
+                f"{self.locate(int(numbers[wrong[0]]))} says that it has {lengths[wrong[0]]} numbers; all must have "
                 f"{self.n_columns}, like the first."
             )
-        return super()._rows(records, first)
+        return super()._rows(records, numbers)

@@ -1,4 +1,4 @@
-"""What workers send back of a chunk, and how two such things become one."""
+"""What workers send back of a chunk, and how several such results become one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.kmeans.assignment import Assigner, Assignment
 from quickmeans.kmeans.moments import Moments
-from quickmeans.kmeans.points import Points, refuse_bad_rows
 from quickmeans.kmeans.refill import farthest
-from quickmeans.kmeans.screen import Assignment, ProductRows, Screen, fill_norms
+from quickmeans.kmeans.rows import Weights, refuse_not_finite, row_lengths
 from quickmeans.kmeans.update import ClusterSums
 
-_FAN_IN = 4
-POOL = 1024  # rows of all chunks that are offered to empty clusters
+_FAN_IN = 4  # results that are merged at a time: a worker holds no more of them
+POOL = 1024  # rows of all chunks that empty clusters may get
 T = TypeVar("T")
 
 
@@ -25,40 +25,53 @@ def tree(parts: list[T], merge: Callable[[list[T]], T]) -> T:
     return parts[0]
 
 
+class Locator:
+    """Names rows of a Dask array in error messages, where the array itself is not."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self.sizes = sizes
+
+    def locate(self, row: int) -> str:
+        """A row by its number and that of its chunk."""
+        return f"row {row}, in chunk {int(np.searchsorted(np.cumsum(self.sizes), row, 'right'))} of the Dask array"
+
+
 # ---- moments --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Moments of the rows about a shift, the sum of their weights, the shortest row."""
+    """Moments of rows about a shift, the sum of their weights, the length of the shortest row."""
 
     sums: NDArray[np.float64]
     total: float
     shortest: float
 
 
-def extent(
-    rows: NDArray[Any], weights: NDArray[np.float64] | None, shift: NDArray[np.float64], first: int, locate: Any
-) -> Extent:
-    """Of one chunk, whose first row has this number."""
+def extent(chunk: Any, weights: Weights, shift: NDArray[np.float64], first: int, locator: Locator) -> Extent:
+    """The extent of one chunk, whose first row has the number `first`."""
+    rows, weights = _arrays(chunk, weights)
     if weights is not None and not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("sample_weight must be finite and not negative.")
-    rows = np.asarray(rows)
     moments = Moments(shift, 1)
     moments.add(rows, weights)
     if not moments.are_finite():
-        refuse_bad_rows(locate, first, rows)
+        refuse_not_finite(locator.locate, first, rows)
         raise ValueError("Squares of the numbers in X overflow float64; scale X.")
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
-    return Extent(
-        moments.sums, float(len(rows) if weights is None else weights.sum()), float(lengths.min(initial=np.inf))
-    )
+    total = float(len(rows) if weights is None else weights.sum())
+    return Extent(moments.sums, total, float(lengths.min(initial=np.inf)))
 
 
 def merge_extents(parts: list[Extent]) -> Extent:
-    """Of several chunks."""
+    """The extent of several chunks."""
     sums = np.sum([part.sums for part in parts], axis=0)
     return Extent(sums, sum(part.total for part in parts), min(part.shortest for part in parts))
+
+
+def _arrays(chunk: Any, weights: Any) -> tuple[NDArray[Any], Weights]:
+    """A chunk and its weights as the kernels read them."""
+    return np.asarray(chunk), None if weights is None else np.ascontiguousarray(weights, np.float64)
 
 
 # ---- one pass of Lloyd ----------------------------------------------------------------------------------------------
@@ -74,84 +87,82 @@ class Part:
     sizes: NDArray[np.int64]
     objective: float
     n_settled: int
-    spare: dict[str, NDArray[Any]]  # rows, their labels, squared distances, weights
+    pool: dict[str, NDArray[Any]]  # rows, labels, squared distances and weights
 
 
-def assigned_part(
-    rows: NDArray[Any],
-    weights: NDArray[np.float64] | None,
-    screen: Screen | ProductRows,
-    n_threads: int,
-    n_spare: int = POOL,
-) -> Part:
-    """One chunk: every row to its nearest centroid, the rows of every cluster summed; some may be spared."""
-    rows = np.asarray(rows)
-    found = Assignment.empty(len(rows), screen.dtype)
-    screen.assign(rows, found, n_threads, settle_all=False)
-    fill_norms(rows, screen.frame, found)
-    points = Points.of_frame(rows, weights, n_threads, screen.frame)
-    clusters, within = np.unique(found.labels, return_inverse=True)
-    sums = ClusterSums(points, len(clusters))
-    sums.add(slice(0, len(rows)), rows, within.astype(np.int32))
-    distances = found.squared_distances(screen.frame).astype(np.float64)
+def assigned_part(chunk: Any, weights: Any, assigner: Assigner, n_threads: int, n_pool: int = POOL) -> Part:
+    """Assign the rows of one chunk and sum them by cluster."""
+    rows, weights = _arrays(chunk, weights)
+    geometry = assigner.geometry
+    assignment = Assignment.empty(len(rows), geometry.dtype)
+    assigner.assign(rows, assignment, n_threads, exact_scores=False)
+    assignment.fill_norms(rows, geometry)
+    clusters, within = np.unique(assignment.labels, return_inverse=True)
+    sums = ClusterSums((len(clusters), rows.shape[1]), geometry, 0.0, n_threads)
+    sum_weights = (1.0 if weights is None else weights) / row_lengths(rows, 0) if geometry.spherical else weights
+    sums.add(rows, within.astype(np.int32), weights, sum_weights)
+    distances = assignment.squared_distances(geometry).astype(np.float64)
     w = np.ones(len(rows)) if weights is None else weights
-    far = farthest(np.where(w > 0, distances, 0), n_spare)
-    spare: dict[str, NDArray[Any]] = {
+    far = farthest(np.where(w > 0, distances, 0), n_pool)
+    pool: dict[str, NDArray[Any]] = {
         "rows": rows[far],
-        "labels": found.labels[far],
+        "labels": assignment.labels[far],
         "distances": np.where(w > 0, distances, 0)[far],
         "weights": w[far],
     }
-    return Part(
-        clusters.astype(np.int64), sums.raw, sums.weights, sums.sizes, float(distances @ w), found.n_settled, spare
-    )
+    objective = float(distances @ w)
+    return Part(clusters.astype(np.int64), sums.raw, sums.weights, sums.sizes, objective, assignment.n_settled, pool)
 
 
 def merge_parts(parts: list[Part]) -> Part:
     """The sums of several chunks, in their order."""
     clusters = np.unique(np.concatenate([part.clusters for part in parts]))
     shape = (len(clusters), parts[0].sums.shape[1])
-    total = Part(clusters, np.zeros(shape), np.zeros(len(clusters)), np.zeros(len(clusters), np.int64),
-                 sum(part.objective for part in parts), sum(part.n_settled for part in parts), {})  # fmt: skip
+    objective, n_settled = sum(part.objective for part in parts), sum(part.n_settled for part in parts)
+    sizes = np.zeros(len(clusters), np.int64)
+    total = Part(clusters, np.zeros(shape), np.zeros(len(clusters)), sizes, objective, n_settled, {})
     for part in parts:
         at = np.searchsorted(clusters, part.clusters)
         total.sums[at] += part.sums
         total.weights[at] += part.weights
         total.sizes[at] += part.sizes
-    spare = {name: np.concatenate([part.spare[name] for part in parts]) for name in parts[0].spare}
-    kept = farthest(spare["distances"], POOL)
-    return replace(total, spare={name: values[kept] for name, values in spare.items()})
+    pool = {name: np.concatenate([part.pool[name] for part in parts]) for name in parts[0].pool}
+    kept = farthest(pool["distances"], POOL)
+    return replace(total, pool={name: values[kept] for name, values in pool.items()})
 
 
-# ---- k-means|| ------------------------------------------------------------------------------------------------------
+# ---- rows drawn by weight -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Rows drawn by weight times squared distance: those with the smallest keys."""
+    """Rows drawn by chance: those with the smallest keys."""
 
     rows: NDArray[Any]
     keys: NDArray[np.float64]
 
 
-def drawn(
-    rows: NDArray[Any], weights: NDArray[np.float64] | None, screen: Screen, n_threads: int, count: int, seed: Any
-) -> Draw:
-    """Of one chunk. A key is an exponential variable over the weight (Efraimidis and Spirakis, 2006)."""
-    rows = np.asarray(rows)
-    found = Assignment.empty(len(rows), screen.dtype)
-    screen.assign(rows, found, n_threads)
-    prices = found.squared_distances(screen.frame).astype(np.float64) * (1.0 if weights is None else weights)
+def drawn(chunk: Any, weights: Any, assigner: Assigner | None, n_threads: int, count: int, seed: Any) -> Draw:
+    """Rows of one chunk drawn by weight times squared distance from the centroids of an assigner, or by weight alone.
+
+    A key is an exponential variable over the weight (Efraimidis and Spirakis, 2006).
+    """
+    rows, weights = _arrays(chunk, weights)
+    prices = np.ones(len(rows))
+    if assigner is not None:
+        assignment = Assignment.empty(len(rows), assigner.geometry.dtype)
+        assigner.assign(rows, assignment, n_threads)
+        prices = assignment.squared_distances(assigner.geometry).astype(np.float64)
+    prices = prices * (1.0 if weights is None else weights)
     chances = np.random.default_rng(seed).exponential(size=len(rows))
     keys = np.divide(chances, prices, out=np.full(len(rows), np.inf), where=prices > 0)
     return _smallest(rows, keys, count)
 
 
 def merge_draws(parts: list[Draw], count: int) -> Draw:
-    """Of several chunks."""
-    return _smallest(
-        np.concatenate([part.rows for part in parts]), np.concatenate([part.keys for part in parts]), count
-    )
+    """The draw of several chunks."""
+    rows, keys = np.concatenate([part.rows for part in parts]), np.concatenate([part.keys for part in parts])
+    return _smallest(rows, keys, count)
 
 
 def _smallest(rows: NDArray[Any], keys: NDArray[np.float64], count: int) -> Draw:

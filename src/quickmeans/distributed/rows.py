@@ -1,9 +1,6 @@
-"""Dask arrays and data frames: rows on a cluster, of which only sums and samples come to the client."""
+"""Rows on a Dask cluster, of which only sums and samples come to the client."""
 
-import uuid
-from collections.abc import Iterator
-from contextlib import suppress
-from importlib import import_module
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dask
@@ -11,37 +8,47 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.data.memory_rows import ArrayRows
 from quickmeans.data.source import check_rows_dtype
-from quickmeans.kmeans.rows import Stream
+from quickmeans.distributed.passes import DaskPass
+from quickmeans.distributed.reduction import Locator, extent, merge_extents, tree
+from quickmeans.distributed.start import dask_start
+from quickmeans.distributed.tasks import compute
+from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.moments import mean_and_variances
+from quickmeans.kmeans.passes import Pass
+from quickmeans.kmeans.rows import (
+    Batch,
+    BlockFunction,
+    Context,
+    Index,
+    Points,
+    Rows,
+    Start,
+    spherical_geometry,
+    working_dtype,
+)
+from quickmeans.kmeans.settings import Settings
 
-with suppress(ImportError):  # first imported where `compute` changes a setting, all its settings would go with that one
-    import_module("distributed")
 
+class DaskRows(Rows):
+    """The rows of a Dask array or data frame; weights stay on the cluster too.
 
-def as_rows(X: Any) -> "DaskRows":
-    """A Dask array or data frame as rows."""
-    return DaskRows(to_array(X), columns=[str(name) for name in X.columns] if hasattr(X, "columns") else None)
+    `blocks` brings the rows to the client, which a fit never does.
+    """
 
+    weights = None
+    name = "the Dask array"
 
-def to_array(X: Any) -> Any:
-    """A 2-D Dask array of known chunks, each with whole rows."""
-    array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
-    if array.ndim != 2:
-        raise ValueError(f"The Dask array has shape {array.shape}; rows must be a 2-D array.")
-    if np.isnan(array.shape[0]):
-        array = array.compute_chunk_sizes()
-    return array.rechunk({1: -1})
-
-
-class DaskRows(Stream):
-    """Rows of a Dask array. `blocks` brings them to the client; a fit has no need of that."""
-
-    def __init__(self, array: Any, columns: list[str] | None = None) -> None:
-        self.array, self.columns, self.name = array, columns, "the Dask array"
-        self.n_columns = int(array.shape[1])
-        self._dtype = check_rows_dtype(array.dtype, self.name)
-        chunks = zip(array.to_delayed().ravel(), array.chunks[0], strict=True)
-        self.parts, self.sizes = zip(*((part, int(n)) for part, n in chunks if n), strict=True)
+    def __init__(self, X: Any, weights: Any = None) -> None:
+        self.columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        self.array = _to_array(X)
+        self.n_columns = int(self.array.shape[1])
+        self._dtype = check_rows_dtype(self.array.dtype, self.name)
+        chunks = list(zip(self.array.to_delayed().ravel(), self.array.chunks[0], strict=True))
+        self.parts = [part for part, n in chunks if n]
+        self.sizes = [int(n) for _, n in chunks if n]
+        self.weight_parts = _weight_parts(self.array, weights)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,76 +58,100 @@ class DaskRows(Stream):
     def dtype(self) -> np.dtype[Any]:
         return self._dtype
 
+    @property
+    def weighted_parts(self) -> list[tuple[Any, Any]]:
+        """The chunks and their weights, as tasks."""
+        return list(zip(self.parts, self.weight_parts, strict=True))
+
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         begin = 0
         for part, n in zip(self.parts, self.sizes, strict=True):
             yield slice(begin, begin + n), np.asarray(compute(part))
             begin += n
 
-    def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
+    def take(self, index: Index) -> NDArray[Any]:
         order = np.argsort(index, kind="stable")
         out = np.empty((len(index), self.n_columns), self.dtype)
         out[order] = compute(self.array[index[order]])
         return out
 
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        return self.take(rng.choice(self.shape[0], min(n, self.shape[0]), replace=False))
+
+    def subset(self, index: Index) -> Rows:
+        return ArrayRows(self.take(index))
+
+    def whole(self) -> Any:
+        raise TypeError("A callable as init needs rows in memory; for rows that are not, give an array.")
+
+    def points(self, settings: Settings, seeds: Sequence[int]) -> Points:
+        shift = np.asarray(self.take(np.zeros(1, np.int64))[0], np.float64)
+        begins = np.cumsum([0, *self.sizes[:-1]]).tolist()
+        locator = Locator(self.array.chunks[0])
+        tasks = [
+            dask.delayed(extent)(part, weights, shift, begin, locator)
+            for (part, weights), begin in zip(self.weighted_parts, begins, strict=True)
+        ]
+        whole = compute(tree(tasks, dask.delayed(merge_extents)))
+        if whole.total <= 0:
+            raise ValueError("sample_weight must not be all zero.")
+        mean, variances = mean_and_variances(shift, whole.sums, whole.total)
+        geometry = Geometry(mean, working_dtype(self.dtype, mean, variances))
+        if settings.spherical:
+            if whole.shortest <= 0:
+                raise ValueError("A row of X is zero and has no direction; spherical k-means cannot place it.")
+            geometry = spherical_geometry(self.n_columns, geometry.dtype, whole.shortest)
+        return Points(self, geometry, whole.total, variances, settings.n_threads or 1)
+
+    def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
+        return DaskPass(self, points, n_clusters)
+
+    def start(self, points: Points, context: Context) -> Start:
+        return dask_start(self, points, context)
+
+    def batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        raise ValueError("batch_size is not for Dask arrays; call partial_fit with one chunk after the other.")
+
+    def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
+        return None
+
+    def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
+        def of_chunk(chunk: Any) -> NDArray[Any]:
+            return function(0, np.asarray(chunk))
+
+        if width is None:
+            return self.array.map_blocks(of_chunk, dtype=dtype, drop_axis=1)
+        return da.map_blocks(of_chunk, self.array, dtype=dtype, chunks=(self.array.chunks[0], (width,)))
+
     def locate(self, row: int) -> str:
         return Locator(self.array.chunks[0]).locate(row)
 
 
-class Locator:
-    """Names rows where the array itself is not."""
-
-    def __init__(self, sizes: tuple[int, ...]) -> None:
-        self.sizes = sizes
-
-    def locate(self, row: int) -> str:
-        """By its number, and that of its chunk."""
-        return f"row {row}, in chunk {int(np.searchsorted(np.cumsum(self.sizes), row, 'right'))} of the Dask array"
-
-
-def compute(task: Any) -> Any:
-    """The result of a task, on the cluster of the active client or, without one, in threads of this process."""
-    try:
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # a message is what it is
-            return dask.compute(task)[0]
-    except Exception as error:
-        if type(error).__name__ == "KilledWorker":
-            raise MemoryError(
-                "Workers died over and over on the same chunk of X, most likely for want of memory; give them more, or "
-                "make the chunks smaller with X.rechunk."
-            ) from error
-        raise
+def _to_array(X: Any) -> Any:
+    """A 2-D Dask array of known chunks, each with whole rows, in the machine's byte order."""
+    array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+    if array.ndim != 2:
+        raise ValueError(f"The Dask array has shape {array.shape}; rows must be a 2-D array.")
+    if np.isnan(array.shape[0]):
+        array = array.compute_chunk_sizes()
+    if 0 in array.shape:
+        raise ValueError(f"The Dask array has shape {array.shape}; there must be at least one row and one column.")
+    if array.dtype == bool:
+        array = array.astype(np.uint8)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return array.rechunk({1: -1})
 
 
-def send(message: Any) -> Any:
-    """Something that every task needs, as a task of its own: it travels once, and the scheduler keeps it.
-
-    Scattered to the workers it would be lost with them, and one that dies while it is scattered stops everything.
-    """
-    return dask.delayed(message, name=f"screen-{uuid.uuid4().hex}", traverse=False)
-
-
-# ---- the use of a fitted model --------------------------------------------------------------------------------------
-
-
-def lazy_labels(X: Any, screen: Any, n_threads: int) -> Any:
-    """The labels of the rows, as a Dask array that is computed when it is asked for."""
-    return X.map_blocks(_labels, screen, n_threads, dtype=np.int32, drop_axis=1)
-
-
-def _labels(rows: NDArray[Any], screen: Any, n_threads: int) -> NDArray[np.int32]:
-    from quickmeans.kmeans.screen import Assignment
-
-    found = Assignment.empty(len(rows), screen.dtype)
-    screen.assign(np.asarray(rows), found, n_threads, settle_all=False)
-    return found.labels
-
-
-def lazy_distances(X: Any, centers: NDArray[np.float64], frame: Any, dtype: Any) -> Any:
-    """The distances of the rows from the centroids, as a Dask array."""
-    from quickmeans.kmeans.distances import distances
-
-    return da.map_blocks(
-        lambda rows: distances(np.asarray(rows), centers, frame, dtype), X,
-        dtype=dtype, chunks=(X.chunks[0], (len(centers),)),
-    )  # fmt: skip
+def _weight_parts(X: Any, weights: Any) -> list[Any]:
+    """The weights of every chunk that has rows, as tasks; None for ones."""
+    n_parts = sum(n > 0 for n in X.chunks[0])
+    if weights is None:
+        return [None] * n_parts
+    array = weights
+    if not hasattr(weights, "__dask_graph__"):
+        array = da.from_array(np.ascontiguousarray(weights, np.float64))
+    if array.shape != (X.shape[0],):
+        raise ValueError(f"sample_weight must have shape ({X.shape[0]},), one weight per row, got {array.shape}.")
+    parts = array.astype(np.float64).rechunk((X.chunks[0],)).to_delayed().ravel()
+    return [part for part, n in zip(parts, X.chunks[0], strict=True) if n]

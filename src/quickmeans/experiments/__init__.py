@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quickmeans.experiments.frame import Experiment
+    from quickmeans.experiments.experiment import Experiment
 
-# name of the module -> what it is
+# name of the module -> subject
 EXPERIMENTS = {
     "figure1": "time of dense and fast D x D operators on 100 vectors",
     "table2": "the data sets",
@@ -14,12 +14,12 @@ EXPERIMENTS = {
     "figure3": "time of assignment on Blobs, with the numbers of parameters",
     "figure4": "time of the nearest-neighbour search on Blobs",
     "table3": "accuracy on Blobs: nearest neighbours, SVM on Nyström features",
-    "table4": "accuracy on MNIST and Fashion-MNIST: the same",
+    "table4": "accuracy on MNIST and Fashion-MNIST: nearest neighbours, SVM on Nyström features",
     "figure5": "error and time of the Nyström approximation",
 }
 
 
-def experiment(name: str) -> "Experiment":
-    """The experiment of that name."""
-    found: Experiment = import_module(f"quickmeans.experiments.{name}").EXPERIMENT
-    return found
+def load_experiment(name: str) -> "Experiment":
+    """Return the experiment of that name."""
+    experiment: Experiment = import_module(f"quickmeans.experiments.{name}").EXPERIMENT
+    return experiment

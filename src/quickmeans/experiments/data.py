@@ -1,6 +1,5 @@
-"""The data of the experiments: MNIST and Fashion-MNIST from files, Blobs and scikit-learn's digits from nowhere."""
+"""The data of the experiments: MNIST and Fashion-MNIST from files, Blobs and digits from scikit-learn."""
 
-import gzip
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits, make_blobs
+
+from quickmeans.data.idx import read_idx
 
 IMAGES = {
     "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -19,7 +20,7 @@ _QUICK = (6000, 1000)  # training and test images of a quick run
 
 
 class Split(NamedTuple):
-    """Training rows and test rows, and their classes."""
+    """Training rows, test rows, and the classes of both."""
 
     X: NDArray[np.float32]
     test: NDArray[np.float32]
@@ -28,13 +29,13 @@ class Split(NamedTuple):
 
 
 def directory(given: str | os.PathLike[str] | None = None) -> Path | None:
-    """Where the files are, if anybody says so."""
+    """Return the directory of the data: the given one, or that of QUICKMEANS_DATA, or None."""
     path = given or os.environ.get("QUICKMEANS_DATA")
     return Path(path) if path else None
 
 
 def missing(name: str, folder: Path | None) -> str | None:
-    """What is missing of a data set that lies in files, where it is to be had and where to be put; None if nothing."""
+    """Return which files of a data set are missing, where they are published and where to put them; or None."""
     if name not in IMAGES:
         return None
     absent = [file for file in _FILES if folder is None or not (folder / name / file).exists()]
@@ -45,7 +46,7 @@ def missing(name: str, folder: Path | None) -> str | None:
 
 
 def load(name: str, folder: Path | None, *, quick: bool = False) -> Split:
-    """A data set by its name; a quick run gets less of it."""
+    """Return a data set; a quick run gets a part of it."""
     if name == "blobs":
         return blobs(5800, 200, 500, 200) if quick else blobs()
     if name == "digits":
@@ -61,21 +62,13 @@ def load(name: str, folder: Path | None, *, quick: bool = False) -> Split:
 
 
 def images(folder: Path) -> Split:
-    """MNIST or its kin: images as rows."""
-    X, test, y, test_y = (idx(folder / file) for file in _FILES)
+    """Return MNIST or Fashion-MNIST with images as rows."""
+    X, test, y, test_y = (read_idx(str(folder / file)) for file in _FILES)
     return Split(X.reshape(len(X), -1).astype(np.float32), test.reshape(len(test), -1).astype(np.float32), y, test_y)
 
 
-def idx(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a gzipped IDX file, in its shape."""
-    with gzip.open(path) as file:
-        content = file.read()
-    shape = np.frombuffer(content, ">i4", content[3], offset=4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3]).reshape(shape)
-
-
 def blobs(rows: int = 29000, tests: int = 1000, features: int = 2000, classes: int = 1000) -> Split:
-    """The paper's Blobs: normal clouds of deviation 12 around centres drawn from a cube of side 20."""
+    """Return the paper's Blobs: Gaussian clusters of deviation 12 around centres drawn from a cube of side 20."""
     X, y = make_blobs(rows + tests, features, centers=classes, cluster_std=12, random_state=0)
     return _split(X, y, rows)
 

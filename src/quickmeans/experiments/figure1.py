@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from quickmeans import SparseProduct
-from quickmeans.experiments.frame import Experiment, Line, Run, line
+from quickmeans.experiments.experiment import Experiment, Line, line
 from quickmeans.experiments.operators import scipy_chain
 from quickmeans.experiments.plots import panels, spread_lines
 from quickmeans.experiments.results import Results, Row
-from quickmeans.experiments.timing import alternate
+from quickmeans.experiments.run import Run
+from quickmeans.timing import alternate
 
 LEVELS = (2, 3, 5, 10)
 VECTORS = 100
@@ -21,12 +22,12 @@ METHODS = [DENSE, *(name.format(k) for name in (FAST, SCIPY) for k in LEVELS)]
 
 
 def cases(run: Run) -> list[Row]:
-    """Powers of two."""
+    """Return powers of two, with every seed."""
     return run.seeded([{"D": 2**i} for i in range(6, 11 if run.quick else 14)])
 
 
 def measure(run: Run, D: int, seed: int) -> Iterator[Row]:
-    """Milliseconds per application, for operators of log2(D) factors."""
+    """Measure milliseconds per application of operators of log2(D) factors."""
     rng = np.random.default_rng(seed)
     U, M = rng.standard_normal((D, D), np.float32), rng.standard_normal((D, VECTORS), np.float32)
     calls: dict[str, Callable[[], Any]] = {DENSE: partial(np.matmul, U, M)}
@@ -39,14 +40,14 @@ def measure(run: Run, D: int, seed: int) -> Iterator[Row]:
 
 
 def regular_factor(n: int, k: int, rng: np.random.Generator) -> Any:
-    """An n x n matrix with k non-zeros in every row and column (but for chance collisions): k random permutations."""
+    """Return the sum of k permutation matrices with random values: mostly k non-zeros per row and column."""
     columns = np.concatenate([rng.permutation(n) for _ in range(k)])
     values = rng.standard_normal(n * k).astype(np.float32) / k**0.5
     return sp.csr_array((values, (np.tile(np.arange(n), k), columns)), shape=(n, n))
 
 
 def compare(results: Results) -> list[Line]:
-    """The size from which on the fast operator wins, and by how much at the largest."""
+    """Return the size from which on the fast operator is faster, and the ratio at the largest size."""
     lines, sizes = [], results.values("D")
     for method in (name.format(k) for k in LEVELS for name in (FAST, SCIPY)):
         gains = {D: results.ratio("milliseconds", DENSE, method, D=D) for D in sizes}
@@ -58,7 +59,7 @@ def compare(results: Results) -> list[Line]:
 
 
 def draw(run: Run, results: Results) -> Any:
-    """Time against D."""
+    """Draw time against D."""
     figure, axes = panels(1, 1, title=EXPERIMENT.title)
     spread_lines(axes[0][0], results, "D", "milliseconds", METHODS)
     axes[0][0].set(xscale="log", yscale="log")
@@ -67,13 +68,8 @@ def draw(run: Run, results: Results) -> Any:
 
 
 ABOUT = """\
-Float32; the methods take turns, best of several rounds. The paper applies its factors by chains of SciPy's CSR products
-("SciPy" here), ours go through one fused kernel."""
+Float32; the methods take turns, and the best of several rounds counts. The paper applies its factors by a chain of
+SciPy's CSR products ("SciPy" here); ours are applied by one fused kernel."""
 EXPERIMENT = Experiment(
-    title="Figure 1: time of dense and fast D x D operators on 100 vectors",
-    about=ABOUT,
-    cases=cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
+    "Figure 1: time of dense and fast D x D operators on 100 vectors", ABOUT, cases, measure, compare, draw
 )

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.experiments.frame import Experiment, Line, Run, line
-from quickmeans.experiments.models import EQUAL_SIZE, OURS, kmeans, n_numbers, qkmeans
+from quickmeans.experiments.experiment import Experiment, Line, line
+from quickmeans.experiments.models import EQUAL_SIZE, OURS, kmeans, qkmeans
 from quickmeans.experiments.plots import panels
 from quickmeans.experiments.results import Results, Row, Spread
+from quickmeans.experiments.run import Run
+from quickmeans.report.cost import n_numbers
 
 K = 30
 FLAT, HIERARCHICAL = "QK-means, sparsity {}", "hierarchical QK-means, sparsity {}"
@@ -17,17 +19,17 @@ LEVELS = {FLAT: (2, 3, 5), HIERARCHICAL: (2, 5), EQUAL_SIZE: (2, 5)}
 METHODS = [*(kind.format(k) for kind, levels in LEVELS.items() for k in levels), OURS]
 QUICK = [FLAT.format(2), FLAT.format(5), HIERARCHICAL.format(5), EQUAL_SIZE.format(5), OURS]
 SHOWN = ["K-means", FLAT.format(5), HIERARCHICAL.format(5), EQUAL_SIZE.format(5)]  # as images
-# Where the paper's curves for MNIST end, read off its figure: (method, objective over that of k-means)
+# method -> end of the paper's curve for MNIST, read off its figure: objective over that of k-means
 ENDS = {FLAT.format(5): "about 1.027, read off", FLAT.format(2): "about 1.08, read off"}
 
 
 def cases(run: Run) -> list[Row]:
-    """Every data set with every seed."""
+    """Return every data set with every seed."""
     return run.seeded([{"data": name, "K": K} for name in run.images()])
 
 
 def measure(run: Run, data: str, K: int, seed: int) -> Iterator[Row]:
-    """The objective after every iteration."""
+    """Measure the objective after every iteration."""
     plain = kmeans(run, data, K, seed)
     yield from _curve("K-means", plain.centers.size, plain.history)
     for method in QUICK if run.quick else METHODS:
@@ -45,7 +47,7 @@ def _objectives(results: Results, data: str, method: str, seed: int) -> NDArray[
 
 
 def final(results: Results, data: str, method: str) -> Spread | None:
-    """The last objective over that of k-means from the same start."""
+    """Return the last objective over that of k-means from the same start."""
     ratios = []
     for seed in results.values("seed", data=data, method=method):
         ours, plain = (_objectives(results, data, name, seed)[-1] for name in (method, "K-means"))
@@ -54,18 +56,18 @@ def final(results: Results, data: str, method: str) -> Spread | None:
 
 
 def rises(results: Results, data: str, kind: str) -> str:
-    """How many runs have an iteration that raises the objective, and by how much at the most."""
+    """Return how many runs have an iteration that raises the objective, and by how much at most."""
     count, total, worst = 0, 0, 0.0
     for method in (kind.format(level) for level in LEVELS[kind]):
         for seed in results.values("seed", data=data, method=method):
             curve = _objectives(results, data, method, seed)
             rise = float((curve[1:] / curve[:-1] - 1).max(initial=0))
             count, total, worst = count + (rise > 1e-6), total + 1, max(worst, rise)
-    return f"{count} of {total} runs" + (f", by {100 * worst:.2g} % at the most" if count else "")
+    return f"{count} of {total} runs" + (f", by {100 * worst:.2g} % at most" if count else "")
 
 
 def compare(results: Results) -> list[Line]:
-    """Where the curves end, and whether they fall."""
+    """Return where the curves end, and whether they rise."""
     lines = []
     for data in results.values("data"):
         for method in METHODS:
@@ -85,7 +87,7 @@ def compare(results: Results) -> list[Line]:
 
 
 def draw(run: Run, results: Results) -> Any:
-    """Curves above, centroids below."""
+    """Draw curves above and centroids below."""
     names = results.values("data")
     figure, axes = panels(1 + len(SHOWN), len(names), title=EXPERIMENT.title, heights=[3.6] + [1.7] * len(SHOWN))
     for column, data in enumerate(names):
@@ -101,14 +103,16 @@ def _draw_curves(axis: Any, results: Results, data: str) -> None:
     for method in [name for name in (*METHODS, "K-means") if results.select(data=data, method=name)]:
         curves = [_objectives(results, data, method, seed) for seed in results.values("seed", data=data, method=method)]
         longest = max(map(len, curves))
-        ends = [np.pad(curve, (0, longest - len(curve)), "edge") for curve in curves]  # what has stopped stays there
+        padded = [np.pad(curve, (0, longest - len(curve)), "edge") for curve in curves]
         style = {"K-means": "k:"}.get(method, "--" if method.startswith("hierarchical") else "-")
-        axis.plot(range(1, longest + 1), np.mean(ends, axis=0), style, label=method, lw=2.5 if method == OURS else 1.5)
+        axis.plot(
+            range(1, longest + 1), np.mean(padded, axis=0), style, label=method, lw=2.5 if method == OURS else 1.5
+        )
     axis.set(title=data, xlabel="iteration", ylabel="objective", xlim=(1, None))
 
 
 def _mosaic(run: Run, data: str, method: str) -> Any:
-    """The centroids of the first seed, ten a row."""
+    """Return an image of the centroids of the first seed, ten per row."""
     plain = method == "K-means"
     centers = kmeans(run, data, K, 0).centers if plain else qkmeans(run, data, K, 0, method).cluster_centers_
     side = int(centers.shape[1] ** 0.5)
@@ -116,18 +120,13 @@ def _mosaic(run: Run, data: str, method: str) -> Any:
 
 
 ABOUT = """\
-The objective is that after an update of the centroids. "Read off" are the ends of the paper's curves for MNIST, by eye.
-There are five factors, log2(K) rounded. Our palm4MSA sets the scale after every factor and measures steps by the
-curvature along each entry; the hierarchical one begins anew in every iteration, so only its objective may rise."""
+The objective is that after an update of the centroids. "Read off" means that we read the end of the paper's curve for
+MNIST off its figure. There are five factors, log2(K) rounded. Our palm4MSA optimises the scale after every factor and
+scales steps by the curvature along each entry. The hierarchical solver starts anew in every iteration, so its objective
+may rise."""
 DIFFERS = """\
-With about as many numbers as in the paper palm4MSA ends above the curves read off, the sparser the more, in minima of
-its own; `als` with the same numbers ends below them."""
+palm4MSA ends above the curves that we read off, more so for sparser factors: in the paper the largest factor has more
+non-zeros. `als` with as many parameters as our palm4MSA ends below the curves."""
 EXPERIMENT = Experiment(
-    title="Figure 2: objective over the iterations and centroids, K = 30",
-    about=ABOUT,
-    differs=DIFFERS,
-    cases=cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
+    "Figure 2: objective over the iterations and centroids, K = 30", ABOUT, cases, measure, compare, draw, DIFFERS
 )

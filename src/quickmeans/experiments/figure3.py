@@ -1,4 +1,4 @@
-"""Figure 3: the time of assigning all rows of Blobs to the centroids, and how many numbers the centroids take."""
+"""Figure 3: the time to assign all rows of Blobs to centroids, and the number of parameters of the centroids."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.experiments.frame import Experiment, Line, Run, line
-from quickmeans.experiments.models import OURS, kmeans, n_numbers, qkmeans
+from quickmeans.experiments.experiment import Experiment, Line, line
+from quickmeans.experiments.models import OURS, kmeans, qkmeans
 from quickmeans.experiments.operators import csr_factors, nearest, scipy_chain
 from quickmeans.experiments.peers import predictor
 from quickmeans.experiments.plots import panels, spread_bars
 from quickmeans.experiments.results import Results, Row
-from quickmeans.experiments.timing import alternate
+from quickmeans.experiments.run import Run
+from quickmeans.report.cost import n_numbers
+from quickmeans.timing import alternate
 
 LEVELS = (2, 5)
 DENSE, DENSE_NUMPY, FAST, FAST_SCIPY = (
@@ -26,7 +28,7 @@ METHODS = [DENSE, DENSE_NUMPY, *(name.format(k) for k in LEVELS for name in (FAS
 
 
 def measure(run: Run, data: str, K: int, seed: int) -> Iterator[Row]:
-    """Milliseconds of one assignment of all rows, every model taking its turn."""
+    """Measure the milliseconds of one assignment of all rows; the models take turns."""
     calls, numbers = _assignments(run, data, K, seed)
     seconds = alternate(calls, rounds=3, most=6)
     for method in METHODS:
@@ -55,7 +57,7 @@ def _by_scipy(factors: list[Any], centers: NDArray[Any], X: NDArray[Any]) -> NDA
 
 
 def compare(results: Results) -> list[Line]:
-    """How many times faster than k-means, in the same kind of implementation."""
+    """Return how many times faster than k-means QK-means is, in the same kind of implementation."""
     lines = []
     for K in results.values("K"):
         paper = "faster" if K >= 256 else "not faster"
@@ -67,22 +69,16 @@ def compare(results: Results) -> list[Line]:
 
 
 def draw(run: Run, results: Results) -> Any:
-    """Bars with the numbers of parameters above them."""
-    figure, axes = panels(1, 1, title=EXPERIMENT.title)
+    """Draw bars with the numbers of parameters above them."""
+    figure, axes = panels(1, 1, title=TITLE)
     figure.set_size_inches(9, 5)
     spread_bars(axes[0][0], results, "milliseconds", METHODS, results.values("K"), numbers="numbers")
     return figure
 
 
 ABOUT = """\
-All rows in one batch, float32. The paper compares NumPy with chains of SciPy's CSR products; the fused kernel and
-scikit-learn's `predict` stand beside them. The centres of Blobs have nothing in common that a product could use, so
-the default keeps its centroids dense."""
-EXPERIMENT = Experiment(
-    title="Figure 3: time of assignment on Blobs, with the numbers of parameters",
-    about=ABOUT,
-    cases=Run.blob_cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
-)
+All rows in one batch, float32. The paper compares NumPy with a chain of SciPy's CSR products; we add the fused kernel
+and scikit-learn's `predict`. The centres of Blobs are drawn at random and cannot be compressed, so the default model
+keeps dense centroids."""
+TITLE = "Figure 3: time of assignment on Blobs, with the numbers of parameters"
+EXPERIMENT = Experiment(TITLE, ABOUT, Run.blob_cases, measure, compare, draw)

@@ -7,12 +7,14 @@ from typing import Any
 from sklearn.neighbors import NearestNeighbors
 
 from quickmeans.experiments.classification import EXACT
-from quickmeans.experiments.frame import Experiment, Line, Run, line
-from quickmeans.experiments.models import OURS, kmeans, n_numbers, qkmeans
+from quickmeans.experiments.experiment import Experiment, Line, line
+from quickmeans.experiments.models import OURS, kmeans, qkmeans
 from quickmeans.experiments.plots import panels, spread_bars
 from quickmeans.experiments.results import Results, Row
+from quickmeans.experiments.run import Run
 from quickmeans.experiments.search import searches
-from quickmeans.experiments.timing import alternate
+from quickmeans.report.cost import n_numbers
+from quickmeans.timing import alternate
 
 FAST = ["QK-means, sparsity 2", "QK-means, sparsity 5"]
 METHODS = ["K-means", *FAST, "QKNeighbors, one cluster", "QKNeighbors, two clusters"]
@@ -21,12 +23,12 @@ _TREE_QUERIES = 20
 
 
 def cases(run: Run) -> list[Row]:
-    """Every number of clusters, and the exact search."""
+    """Return the exact search and every number of clusters."""
     return [{"data": "blobs", "K": EXACT, "seed": 0}, *run.blob_cases()]
 
 
 def measure(run: Run, data: str, K: Any, seed: int) -> Iterator[Row]:
-    """Microseconds per query, all queries in one batch."""
+    """Measure microseconds per query, with all queries in one batch."""
     if K == EXACT:
         yield from _exact(run, data)
         return
@@ -52,7 +54,7 @@ def _exact(run: Run, data: str) -> Iterator[Row]:
 
 
 def compare(results: Results) -> list[Line]:
-    """How much longer the exact searches take, and how much faster the product is than dense centroids."""
+    """Return the times of exact searches and of searches with a product, relative to dense centroids."""
     lines = []
     for K in (K for K in results.values("K") if K != EXACT):
         plain = results.spread("microseconds", K=K, method="K-means")
@@ -68,7 +70,7 @@ def compare(results: Results) -> list[Line]:
 
 
 def draw(run: Run, results: Results) -> Any:
-    """Bars with the numbers of parameters above them."""
+    """Draw bars with the numbers of parameters above them."""
     figure, axes = panels(1, 1, title=EXPERIMENT.title)
     figure.set_size_inches(9, 5)
     sizes = [K for K in results.values("K") if K != EXACT]
@@ -78,16 +80,10 @@ def draw(run: Run, results: Results) -> Any:
 
 
 ABOUT = """\
-All test rows in one batch. The coarse step is scikit-learn's `predict` for K-means and the product for QK-means; inside
-the cluster faiss searches, for both. QKNeighbors searches one list or two behind `QKMeans(K)`."""
+All test rows in one batch. The cluster of a query is found by scikit-learn's `predict` for K-means and by the product
+for QK-means; faiss searches the rows of the cluster for both. QKNeighbors searches one or two lists of `QKMeans(K)`."""
 DIFFERS = """\
-Brute force is scikit-learn's, one matrix product for all queries, and so less far behind than in the paper."""
+Brute force is scikit-learn's, one matrix product for all queries; it is less far behind than in the paper."""
 EXPERIMENT = Experiment(
-    title="Figure 4: time of the nearest-neighbour search on Blobs",
-    about=ABOUT,
-    differs=DIFFERS,
-    cases=cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
+    "Figure 4: time of the nearest-neighbour search on Blobs", ABOUT, cases, measure, compare, draw, DIFFERS
 )

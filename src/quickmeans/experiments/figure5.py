@@ -6,26 +6,27 @@ from typing import Any
 
 from sklearn.kernel_approximation import Nystroem
 
-from quickmeans.experiments.frame import Experiment, Line, Run, line
+from quickmeans.experiments.experiment import Experiment, Line, line
 from quickmeans.experiments.landmarks import nystroem
 from quickmeans.experiments.models import OURS, PAPER
 from quickmeans.experiments.plots import panels, spread_lines
 from quickmeans.experiments.results import Results, Row
-from quickmeans.experiments.timing import alternate
+from quickmeans.experiments.run import Run
+from quickmeans.timing import alternate
 
 LANDMARKS = ["uniform", "K-means", PAPER, OURS]
 DENSE = "K-means (scikit-learn)"
 TIMED = [DENSE, "K-means", PAPER, OURS]
-_ROWS = 1000  # of the kernel matrix
+_ROWS = 1000  # test rows whose kernel matrix is approximated
 
 
 def cases(run: Run) -> list[Row]:
-    """All data sets."""
+    """Return all data sets with every number of clusters and every seed."""
     return run.blob_cases() + run.image_cases()
 
 
 def measure(run: Run, data: str, K: int, seed: int) -> Iterator[Row]:
-    """The relative error of the kernel matrix of test rows, and microseconds per row of features."""
+    """Measure the relative error of the kernel matrix of test rows, and microseconds per row of features."""
     test = run.split(data).test
     models = {method: nystroem(run, data, K, seed, method) for method in LANDMARKS}
     calls: dict[str, Callable[[], Any]] = {key: partial(models[key].transform, test) for key in TIMED[1:]}
@@ -42,7 +43,7 @@ def measure(run: Run, data: str, K: int, seed: int) -> Iterator[Row]:
 
 
 def compare(results: Results) -> list[Line]:
-    """What the paper says of the errors and times, as ratios."""
+    """Set ratios of errors and times beside the statements of the paper."""
     lines = []
     for data, K in dict.fromkeys((row["data"], row["K"]) for row in results.rows):
         case = {"data": data, "K": K}
@@ -56,7 +57,7 @@ def compare(results: Results) -> list[Line]:
 
 
 def draw(run: Run, results: Results) -> Any:
-    """Errors on the left, times on the right, one row per data set."""
+    """Draw errors on the left and times on the right, one row per data set."""
     names = results.values("data")
     figure, axes = panels(len(names), 2, title=EXPERIMENT.title)
     for row, data in zip(axes, names, strict=True):
@@ -70,14 +71,7 @@ def draw(run: Run, results: Results) -> Any:
 
 
 ABOUT = """\
-The error is that of the kernel matrix of 1000 test rows, with a Gaussian kernel and gamma one over the mean squared
-distance of two rows. The time is that of a row of features (kernel values with all landmarks, times W^(-1/2)), all test
-rows in one batch; uniform landmarks take as long as K-means'."""
-EXPERIMENT = Experiment(
-    title="Figure 5: error and time of the Nyström approximation",
-    about=ABOUT,
-    cases=cases,
-    measure=measure,
-    compare=compare,
-    draw=draw,
-)
+The error is that of the kernel matrix of 1000 test rows; the kernel is Gaussian with gamma one over the mean squared
+distance of two rows. The time is that of one row of features (kernel values with all landmarks, times W^(-1/2)), with
+all test rows in one batch. Uniform landmarks take as long as K-means landmarks."""
+EXPERIMENT = Experiment("Figure 5: error and time of the Nyström approximation", ABOUT, cases, measure, compare, draw)

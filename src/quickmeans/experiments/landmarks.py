@@ -1,15 +1,15 @@
-"""Kernel features from the landmarks that the experiments compare."""
+"""Nyström models with the landmarks that the experiments compare."""
 
 from typing import Any
 
 import quickmeans
-from quickmeans.experiments.frame import Run
 from quickmeans.experiments.models import kmeans, model_path, qkmeans
+from quickmeans.experiments.run import Run
 from quickmeans.kernel_approximation import QKNystroem
 
 
 def nystroem(run: Run, data: str, K: int, seed: int, method: str) -> QKNystroem:
-    """Fitted: on rows ("uniform"), on the centroids of "K-means", or on those of a QKMeans; kept in a file, too."""
+    """Return a model whose landmarks are rows ("uniform"), K-means centroids or QKMeans centroids; a file keeps it."""
     path = model_path(run, data, K, f"Nystroem, {method}", seed).with_suffix(".safetensors")
     if not path.exists():
         _fitted(run, data, K, seed, method).save(path)

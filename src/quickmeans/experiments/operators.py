@@ -1,4 +1,4 @@
-"""Products of sparse matrices the way the paper's experiments apply them: a chain of SciPy's CSR products."""
+"""Products of sparse matrices as the paper applies them: a chain of SciPy's CSR products."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -12,16 +12,16 @@ from quickmeans import QKMeans
 
 
 def scipy_chain(factors: Sequence[Any], M: NDArray[Any]) -> NDArray[Any]:
-    """S_1 (S_2 (... M))."""
+    """Return S_1 (S_2 (... M))."""
     return np.asarray(reduce(lambda Y, S: S @ Y, reversed(factors), M))
 
 
 def csr_factors(model: QKMeans) -> list[Any]:
-    """The factors of a fitted model for `scipy_chain`."""
+    """Return the factors of a fitted model for `scipy_chain`."""
     assert model.product_ is not None
     return [sp.csr_array(S) for S in model.product_.factors]
 
 
 def nearest(products: NDArray[Any], centers: NDArray[Any]) -> NDArray[np.int64]:
-    """The centroid of least ||u||^2 / 2 - <u, x> for every column of the K x N products."""
+    """Return the centroid of least ||u||^2 / 2 - <u, x> for every column of the K x N products <u, x>."""
     return np.asarray(((centers**2).sum(axis=1)[:, None] / 2 - products).argmin(axis=0))

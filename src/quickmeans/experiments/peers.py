@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 
 
 def predictor(centers: NDArray[Any]) -> KMeans:
-    """A fitted KMeans with these centroids."""
+    """Return a fitted KMeans with these centroids."""
     model = KMeans(1, init=centers[:1], n_init=1, max_iter=1).fit(centers[:1])
     model.cluster_centers_ = np.ascontiguousarray(centers)
     return model

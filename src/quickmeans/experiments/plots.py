@@ -6,7 +6,7 @@ from quickmeans.experiments.results import Results
 
 
 def panels(rows: int, columns: int, *, title: str, heights: list[float] | None = None) -> tuple[Any, Any]:
-    """A figure and its axes, as rows of axes with these heights in inches."""
+    """Return a figure and its axes, row by row, with these heights in inches."""
     from matplotlib.figure import Figure
 
     heights = heights or [3.6] * rows
@@ -16,20 +16,20 @@ def panels(rows: int, columns: int, *, title: str, heights: list[float] | None =
 
 
 def spread_lines(axis: Any, results: Results, x: str, y: str, methods: list[str], **where: Any) -> None:
-    """One line per method, with the deviation over the seeds as bars."""
+    """Draw one line per method, with the deviation over the seeds as error bars."""
     for method in methods:
         points = [(value, results.spread(y, method=method, **where, **{x: value}))
                   for value in results.values(x, method=method, **where)]  # fmt: skip
-        found = [(value, spread) for value, spread in points if spread]
-        if found:
-            means, deviations = ([getattr(spread, name) for _, spread in found] for name in ("mean", "deviation"))
-            axis.errorbar([value for value, _ in found], means, deviations, fmt="o-", ms=3, capsize=3, label=method)
+        known = [(value, spread) for value, spread in points if spread]
+        if known:
+            means, deviations = ([getattr(spread, name) for _, spread in known] for name in ("mean", "deviation"))
+            axis.errorbar([value for value, _ in known], means, deviations, fmt="o-", ms=3, capsize=3, label=method)
     axis.set(xlabel=x, ylabel=y)
     axis.grid(alpha=0.3)
 
 
 def spread_bars(axis: Any, results: Results, y: str, methods: list[str], sizes: list[Any], *, numbers: str) -> None:
-    """Groups of bars, one group per K and one bar per method; `numbers` names the column written above each bar."""
+    """Draw a group of bars per K with one bar per method; the column `numbers` is written above each bar."""
     width = 0.8 / len(methods)
     for i, method in enumerate(methods):
         for j, K in enumerate(sizes):

@@ -1,12 +1,13 @@
-"""What an experiment has measured: rows of a CSV file that grows by one case at a time."""
+"""The measurements of an experiment: rows of a CSV file that is written after every case."""
 
 import csv
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from quickmeans.atomic import replacing
 
 Row = dict[str, Any]
 
@@ -22,7 +23,7 @@ class Spread(NamedTuple):
 
 
 class Results:
-    """Rows of one experiment. Columns that name the case, `data` and `K` or the like, come first."""
+    """The rows of one experiment. The columns that name the case, such as `data` and `K`, come first."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -32,35 +33,33 @@ class Results:
                 self.rows = [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
 
     def has(self, case: Row) -> bool:
-        """Whether this case has been measured."""
+        """Return whether this case has been measured."""
         return bool(self.select(**case))
 
     def put(self, case: Row, rows: Iterable[Row]) -> None:
-        """The rows of one case, in the place of earlier ones; on disk at once, all or none."""
+        """Replace the rows of one case, and write the file, which is complete at all times."""
         self.rows = [row for row in self.rows if not _matches(row, case)] + [{**case, **row} for row in rows]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_suffix(".part")
-        with unfinished.open("w", newline="") as file:
+        with replacing(self.path) as temporary, temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(dict.fromkeys(key for row in self.rows for key in row)))
             writer.writeheader()
             writer.writerows(self.rows)
-        os.replace(unfinished, self.path)
 
     def select(self, **where: Any) -> list[Row]:
-        """The rows with these values."""
+        """Return the rows with these values."""
         return [row for row in self.rows if _matches(row, where)]
 
     def values(self, column: str, **where: Any) -> list[Any]:
-        """The different values of a column, in their order."""
+        """Return the distinct values of a column in the order of their first rows."""
         return list(dict.fromkeys(row[column] for row in self.select(**where)))
 
     def spread(self, column: str, **where: Any) -> Spread | None:
-        """Mean and deviation of a column over the rows with these values; None if there are none."""
-        found = [row[column] for row in self.select(**where) if row.get(column) not in (None, "")]
-        return Spread(float(np.mean(found)), float(np.std(found))) if found else None
+        """Return mean and deviation of a column over the rows with these values; None without rows."""
+        values = [row[column] for row in self.select(**where) if row.get(column) not in (None, "")]
+        return Spread(float(np.mean(values)), float(np.std(values))) if values else None
 
     def ratio(self, column: str, method: str, other: str, **where: Any) -> float | None:
-        """The mean of a column for one method over that for another; None if either is missing."""
+        """Return the mean of a column for one method over that for another; None if either is missing."""
         above, below = (self.spread(column, method=name, **where) for name in (method, other))
         return above.mean / below.mean if above and below else None
 

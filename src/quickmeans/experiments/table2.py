@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from quickmeans.experiments.frame import Experiment, Line, Run, line
+from quickmeans.experiments.experiment import Experiment, Line, line
 from quickmeans.experiments.results import Results, Row
+from quickmeans.experiments.run import Run
 
 COLUMNS = ("dimension", "classes", "training rows", "test rows")
 PAPER = {
@@ -14,18 +15,18 @@ PAPER = {
 
 
 def cases(run: Run) -> list[Row]:
-    """One per data set."""
+    """Return one case per data set."""
     return [{"data": name} for name in (*run.images(), "blobs")]
 
 
 def measure(run: Run, data: str) -> Iterator[Row]:
-    """What was loaded."""
+    """Measure the shapes of the data that were loaded."""
     X, test, y, _ = run.split(data)
     yield dict(zip(COLUMNS, (X.shape[1], len(set(y.tolist())), len(X), len(test)), strict=True))
 
 
 def compare(results: Results) -> list[Line]:
-    """The paper's numbers beside what was loaded."""
+    """Set the shapes beside those of the paper."""
     lines = []
     for row in results.rows:
         for column, paper in zip(COLUMNS, PAPER.get(row["data"], ("-",) * 4), strict=True):
@@ -33,10 +34,5 @@ def compare(results: Results) -> list[Line]:
     return lines
 
 
-EXPERIMENT = Experiment(
-    title="Table 2: the data sets",
-    about="Blobs are drawn by scikit-learn's `make_blobs` (deviation 12, seed 0), its other parameters left alone.",
-    cases=cases,
-    measure=measure,
-    compare=compare,
-)
+ABOUT = "Blobs are drawn by scikit-learn's `make_blobs` with deviation 12, seed 0 and otherwise default parameters."
+EXPERIMENT = Experiment("Table 2: the data sets", ABOUT, cases, measure, compare)

@@ -3,9 +3,10 @@
 from functools import partial
 from typing import Any
 
-from quickmeans.experiments.classification import ABOUT, EXACT, against, draw, measure
-from quickmeans.experiments.frame import Experiment, Run
+from quickmeans.experiments.classification import ABOUT, EXACT, compare, draw, measure
+from quickmeans.experiments.experiment import Experiment
 from quickmeans.experiments.results import Row
+from quickmeans.experiments.run import Run
 
 _ROWS: dict[str, dict[Any, Any]] = {
     "1NN Brute force search": {EXACT: (0.85, 0.97)},
@@ -25,15 +26,10 @@ PAPER = {
 
 
 def cases(run: Run) -> list[Row]:
-    """Every image data set with the exact search and every number of clusters."""
+    """Return every image data set with the exact search and every number of clusters."""
     return [{"data": name, "K": EXACT, "seed": 0} for name in run.images()] + run.image_cases()
 
 
 EXPERIMENT = Experiment(
-    title="Table 4: accuracy on MNIST and Fashion-MNIST",
-    about=ABOUT,
-    cases=cases,
-    measure=measure,
-    compare=partial(against, paper=PAPER),
-    draw=draw,
+    "Table 4: accuracy on MNIST and Fashion-MNIST", ABOUT, cases, measure, partial(compare, paper=PAPER), draw
 )

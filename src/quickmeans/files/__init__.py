@@ -1,1 +1,1 @@
-"""Files: atomic writes, the container of tensors, models, checkpoints, indexes."""
+"""Files: the container of a state, checkpoints of a fit, indexes and the lists of faiss."""

@@ -1,141 +1,127 @@
-"""Where a fit has got to, in a file from which it can go on after it was killed."""
+"""The state of a fit after an iteration, in a file from which the fit can go on after it was killed."""
 
-import hashlib
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quickmeans.files import container
-from quickmeans.files.container import InvalidModelError
-from quickmeans.kmeans.calibration import Screener
-from quickmeans.kmeans.lloyd import Clustering
-from quickmeans.kmeans.points import Points
-from quickmeans.kmeans.screen import ProductRows
+from quickmeans.files.identity import identity_of_data, identity_of_parameters
+from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.lloyd import Iterate
+from quickmeans.kmeans.overflow import refuse_overflow
+from quickmeans.kmeans.product_rows import ProductRows
+from quickmeans.kmeans.rows import Points
+from quickmeans.state import FLOATING, InvalidModelError, State
 from quickmeans.transform import SparseProduct
-
-# They change nothing but how far, how fast and how loud a fit goes.
-_FREE = {"max_iter", "n_threads", "verbose", "callback", "checkpoint", "random_state"}
 
 
 class Checkpoint:
-    """The file of one fit: written after every iteration, at once or not at all.
+    """The file of one fit, which is replaced after every iteration.
 
-    It knows the data by the moments of their columns, and the parameters; a file of others is refused. The seed is that
-    of the file, if there is one: samples that are drawn again are the same again.
+    Parameters
+    ----------
+    path : str or path
+        The file; if it is there, the fit goes on from it.
+    points : Points
+        The rows; a file with other rows is refused.
+    parameters : dict
+        All parameters of the estimator by name; a file with other values is refused.
+    seed : int
+        Of the fit.
+
+    Attributes
+    ----------
+    seed : int
+        That of the file if there is one, so that samples which are drawn again are the same.
     """
 
-    def __init__(self, model: Any, points: Points, seed: int) -> None:
-        self.path = os.fsdecode(model.checkpoint)
-        self.shape = (model.n_clusters, points.X.shape[1])
-        self.frame = points.frame
-        self.marks = {"data": _mark_of_data(points), "parameters": _mark_of_parameters(model)}
-        self.about, self.tensors = self._read()
-        self.seed = self.about["seed"] if self.about else seed
+    def __init__(self, path: str | os.PathLike[str], points: Points, parameters: Mapping[str, Any], seed: int) -> None:
+        self.path, self.geometry = os.fsdecode(path), points.geometry
+        self.shape = (int(parameters["n_clusters"]), points.n_columns)
+        data = identity_of_data(
+            points.rows.shape, points.rows.dtype, points.total, points.geometry.mean, points.variances
+        )
+        self.has_products = parameters["shortlist"] == 0
+        self.identity = {"data": data, "parameters": identity_of_parameters(parameters)}
+        self.state = self._read()
+        self.seed = seed
+        if self.state is not None:
+            with container.explaining(self.path, "checkpoint"):
+                self.seed = self.state.number("seed", int, 0, 2**31 - 1)
 
-    def _read(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What is in the file; nothing if there is none."""
+    def _read(self) -> State | None:
+        """What is in the file; None if there is none."""
         try:
-            with open(self.path, "rb") as file:
-                about, tensors, _ = container.read(file)
-            if about.get("class") != "Checkpoint":
-                raise InvalidModelError("is no checkpoint of a fit.")
+            with container.explaining(self.path, "checkpoint"):
+                state = container.read(self.path)
+                if state.kind != "Checkpoint":
+                    raise InvalidModelError("is no checkpoint of a fit.")
         except FileNotFoundError:
-            return {}, {}
-        except InvalidModelError as error:
-            raise InvalidModelError(f"{self.path} {error}") from None
-        for what, mark in self.marks.items():
-            if about.get(what) != mark:
+            return None
+        for what, identity in self.identity.items():
+            if state.facts.get(what) != identity:
                 raise ValueError(
                     f"{self.path} is the checkpoint of a fit with other {what}; take the same, or another file."
                 )
-        return about, tensors
+        return state
 
-    def resume(self, screener: Screener) -> Clustering | None:
-        """The iteration as it was, or None if there is nothing to go on from."""
-        if not self.about:
+    def resume(self, choose: ScreenChooser) -> Iterate | None:
+        """The state of the fit, with the kind of screen that it used; None if there is no file."""
+        if self.state is None:
             return None
-        centers = container.take(self.tensors, "centers", 2, ("float64",))
+        with container.explaining(self.path, "checkpoint"):
+            return self._resume(self.state, choose)
+
+    def _resume(self, state: State, choose: ScreenChooser) -> Iterate:
+        K, D = self.shape
+        centers = state.tensor("centers", 2, ("float64",))
         if centers.shape != self.shape:
-            raise InvalidModelError(f"{self.path} is not a valid checkpoint: its centers must have shape {self.shape}.")
-        rank = container.number(self.about, "rank", int)
-        basis = container.take(self.tensors, "basis", 2, ("float32", "float64")) if rank else None
-        screener.restore(rank, container.number(self.about, "reach", float), basis)
-        current = self._product("current")
-        best = self._product("best") or current
-        run = Clustering(centers, screener(centers) if best is None else best, current=current)
-        run.history = container.take(self.tensors, "history", 1, ("float64",)).tolist()
-        run.n_iter = container.number(self.about, "n_iter", int)
-        run.converged = bool(self.about["converged"])
-        if "counts" in self.tensors:
-            run.counts = container.take(self.tensors, "counts", 1, ("float64",))
-        return run
+            raise ValueError(f"its centers must have shape {self.shape}, got {centers.shape}.")
+        refuse_overflow(self.geometry, centers + self.geometry.mean)
+        rank = state.number("rank", int, 0, min(K, D))
+        margin = state.number("margin" if "margin" in state.facts else "reach", float, 0.0, 1.0)
+        basis = state.tensor("basis", 2, FLOATING) if rank else None
+        if basis is not None and not (len(basis) == D and rank <= basis.shape[1] <= min(K, D)):
+            raise ValueError(f"its basis must have {D} rows and {rank} to {min(K, D)} columns, got {basis.shape}.")
+        current, best = self._product(state, "current"), self._product(state, "best")
+        if (current is not None) != self.has_products or (best is not None and current is None):
+            raise ValueError("it must have products if and only if shortlist is 0.")
+        history, n_iter = state.tensor("history", 1, ("float64",)), state.number("n_iter", int, 1)
+        if not n_iter <= len(history) <= 2 * n_iter:
+            raise ValueError(f"its history must have one or two numbers per iteration, got {len(history)}.")
+        counts = state.tensor("counts", 1, ("float64",)) if "counts" in state.tensors else None
+        if counts is not None and (counts.shape != (K,) or (counts < 0).any()):
+            raise ValueError(f"its counts must be {K} numbers that are not negative.")
+        converged = state.flag("converged")
+        state.finish()
+        choose.take_kind(rank, margin, basis)
+        rows = [None if product is None else ProductRows(product, self.geometry) for product in (best, current)]
+        screen = rows[0] or rows[1] or choose(centers)
+        return Iterate(centers, screen, history.tolist(), n_iter, converged, latest=rows[1], counts=counts)
 
-    def _product(self, name: str) -> ProductRows | None:
-        """The rows of a product that was stored under this name, or None."""
-        n_factors = container.number(self.about, name, int)
-        product = container.take_product(n_factors, self.tensors, self.shape[1], self.frame.dtype, name)
-        return None if product is None else ProductRows(product, self.frame)
+    def _product(self, state: State, name: str) -> SparseProduct | None:
+        product = state.product(self.shape[1], self.geometry.dtype, prefix=name, count=name)
+        if product is not None:
+            if product.shape != self.shape:
+                raise ValueError(f"its {name} product must have shape {self.shape}, got {product.shape}.")
+            refuse_overflow(self.geometry, None, product)
+        return product
 
-    def before(
-        self, observe: Callable[[int, float], object], run: Clustering, screener: Screener
-    ) -> Callable[[int, float], object]:
-        """An observer that writes the file, and then is the given one."""
-
-        def observer(iteration: int, objective: float) -> object:
-            self.write(run, screener)
-            return observe(iteration, objective)
-
-        return observer
-
-    def write(self, run: Clustering, screener: Screener) -> None:
-        """Replace the file. If that fails (a full disk), the old one stays."""
-        rank, reach, basis = screener.state()
-        tensors = {"centers": run.centers, "history": np.array(run.history)}
-        tensors |= {name: T for name, T in (("basis", basis), ("counts", run.counts)) if T is not None}
-        about = self.marks | {"seed": self.seed, "n_iter": run.n_iter, "converged": run.converged}
-        for name, product in _products(run).items():
-            tensors |= container.product_tensors(product, name)
-            about[name] = 0 if product is None else len(product.factors)
-        data = container.encode("Checkpoint", about | {"rank": rank, "reach": reach}, tensors)
+    def write(self, iterate: Iterate, choose: ScreenChooser) -> None:
+        """Replace the file. If that fails, as on a full disk, the old one stays."""
+        rank, margin, basis = choose.kind()
+        tensors = {"centers": iterate.centers, "history": np.array(iterate.history)}
+        tensors |= {name: T for name, T in (("basis", basis), ("counts", iterate.counts)) if T is not None}
+        facts = self.identity | {"seed": self.seed, "n_iter": iterate.n_iter, "converged": bool(iterate.converged)}
+        state = State("Checkpoint", facts | {"rank": rank, "margin": margin}, tensors)
+        current = iterate.latest
+        state.add_product(None if current is None else current.product, "current", "current")
+        is_best = current is None or iterate.assigner is current
+        state.add_product(None if is_best else iterate.assigner.product, "best", "best")
         try:
-            container.write(self.path, data)
+            container.write(self.path, state)
         except OSError as error:
             message = f"The checkpoint {self.path} could not be written ({error.strerror}); the last one is intact."
             raise OSError(error.errno, message) from None
-
-
-def _products(run: Clustering) -> dict[str, SparseProduct | None]:
-    """The last product, and the best if that is another one; none where centroids are means."""
-    if run.current is None:
-        return {"current": None, "best": None}
-    return {"current": run.current.product, "best": None if run.screen is run.current else run.screen.product}
-
-
-def _mark_of_data(points: Points) -> str:
-    """A digest of the shape, type and moments of the rows, and of their weights: other data have others."""
-    digest = hashlib.sha256(f"{len(points)} {points.X.shape[1]} {points.X.dtype} {points.total!r}".encode())
-    digest.update(points.frame.mean.tobytes())
-    digest.update(points.variances.tobytes())
-    return digest.hexdigest()
-
-
-def _mark_of_parameters(model: Any) -> str:
-    given = {name: value for name, value in model.get_params(deep=False).items() if name not in _FREE}
-    if isinstance(model.random_state, int | np.integer):
-        given["random_state"] = int(model.random_state)
-    text = json.dumps({name: _plain(value) for name, value in given.items()}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """Something that is written the same for equal values."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if callable(value):
-        return f"{value.__module__}.{value.__qualname__}"
-    array = np.asarray(value)
-    return [str(array.dtype), list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]

@@ -1,41 +1,42 @@
-"""Bounds on distances, by which rows whose labels cannot have changed are passed over."""
+"""Bounds on distances: rows whose label cannot have changed are skipped."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.points import Frame
-from quickmeans.kmeans.screen import Assignment
+from quickmeans.kmeans.assignment import Assignment
+from quickmeans.kmeans.geometry import Geometry
 
-_MOST = 0.9  # with more doubtful rows than this share, all are looked at
+# With more rows in doubt than this share, all are assigned: gathering rows costs about a tenth of assigning them.
+_MOST_IN_DOUBT = 0.9
 
 
 class Bounds:
-    """For every row a bound from above on the distance to its centroid, and one from below on that to any other.
+    """For every row an upper bound on the distance to its centroid and a lower bound on the distance to any other.
 
-    They hold as far as the screen's do, and loosen with the moves of the centroids (Hamerly, 2010).
+    They hold as far as the screen's margin does, and move with the centroids (Hamerly, 2010).
     """
 
-    def __init__(self, n_rows: int, frame: Frame) -> None:
-        self.frame = frame
-        self.upper, self.lower = np.zeros(n_rows, frame.dtype), np.zeros(n_rows, frame.dtype)
+    def __init__(self, n_rows: int, geometry: Geometry) -> None:
+        self.geometry = geometry
+        self.upper, self.lower = np.zeros(n_rows, geometry.dtype), np.zeros(n_rows, geometry.dtype)
 
-    def renew(self, found: Assignment, index: NDArray[np.int64] | None, first: int = 0) -> None:
-        """After an assignment of these rows of a part of X that begins with row `first`, or of all of that part."""
-        rows: Any = slice(None) if index is None else index
-        part = slice(first, first + len(found.best))
-        norms = found.norms[rows]
-        self.upper[part][rows] = np.sqrt(self.frame.squared_distances(norms, found.best[rows]))
-        self.lower[part][rows] = np.sqrt(self.frame.squared_distances(norms, found.second[rows]))
+    def renew(self, assignment: Assignment, index: NDArray[np.int64] | None, first: int = 0) -> None:
+        """Take the bounds of rows just assigned: those of the index, or all; `first` is their place in X."""
+        chosen: Any = slice(None) if index is None else index
+        part = slice(first, first + len(assignment.best))
+        norms = assignment.norms[chosen]
+        self.upper[part][chosen] = np.sqrt(self.geometry.squared_distances(norms, assignment.best[chosen]))
+        self.lower[part][chosen] = np.sqrt(self.geometry.squared_distances(norms, assignment.second[chosen]))
 
-    def loosen(self, labels: NDArray[np.int32], moves: NDArray[np.float64]) -> None:
-        """After the centroids have moved."""
-        moves = moves.astype(self.upper.dtype)
-        self.upper += moves[labels]
-        self.lower -= moves.max()
+    def move(self, labels: NDArray[np.int32], center_shift: NDArray[np.float64]) -> None:
+        """Adjust the bounds to centroids that have moved by these distances."""
+        shift = center_shift.astype(self.upper.dtype)
+        self.upper += shift[labels]
+        self.lower -= shift.max()
 
-    def doubtful(self) -> NDArray[np.int64] | None:
-        """The rows whose labels are not proven, or None if that is most of them."""
-        doubt = np.flatnonzero(self.upper >= self.lower)
-        return None if len(doubt) > _MOST * len(self.upper) else doubt
+    def in_doubt(self) -> NDArray[np.int64] | None:
+        """The rows whose label may have changed, or None if that is most of them."""
+        rows = np.flatnonzero(self.upper >= self.lower)
+        return None if len(rows) > _MOST_IN_DOUBT * len(self.upper) else rows

@@ -1,48 +1,65 @@
-"""How Algorithm 1 learns its factors: one of the solvers, started from the last product."""
+"""How Algorithm 1 learns its factors: by a solver, from the last product on."""
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.algorithm1 import Factor
-from quickmeans.transform import SparseProduct, hierarchical_palm4msa, palm4msa, sparse_als
+from quickmeans.kmeans.algorithm1 import Learn
+from quickmeans.kmeans.assignment import Assigner, Assignment
+from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.product_rows import ProductRows
+from quickmeans.kmeans.rows import Points
+from quickmeans.kmeans.settings import Settings
+from quickmeans.transform import SparseProduct
+from quickmeans.transform.solvers import SOLVERS
 
-_COMPRESSION = 10.0
-_EXCHANGES = 3  # rounds of sparse ALS in every iteration after the first
-_SWEEPS = 300  # of palm4MSA in every iteration
 
+def learner(settings: Settings, dtype: np.dtype[Any]) -> Learn:
+    """The solver of the settings, as Algorithm 1 calls it.
 
-def factor_by(
-    solver: str, compression: float | str, n_factors: int | str, sparsity_level: int, dtype: np.dtype[Any]
-) -> Factor:
-    """The update of V in Algorithm 1: no farther from U than the previous product, unless hierarchical."""
-    rate = _COMPRESSION if isinstance(compression, str) else float(compression)
+    A product that is farther from U than the last one is dropped, but for the paper's hierarchical variant, which
+    factors U anew in every iteration. With less than one number per centroid left, the product is dense.
+    """
+    solve, options = settings.solver, settings.solver_settings
+    anew = solve is SOLVERS["hierarchical"]
 
-    def factor(U: NDArray[np.float64], n: NDArray[np.float64], previous: SparseProduct | None) -> SparseProduct:
+    def learn(U: NDArray[np.float64], n: NDArray[np.float64], init: SparseProduct | None) -> SparseProduct:
         U = U.astype(dtype)
-        if solver == "als":
-            product = _by_als(U, n, previous, rate)
-        elif solver == "hierarchical":
-            product = hierarchical_palm4msa(U, n_factors, sparsity_level, weights=n).product
-        else:
-            product = palm4msa(U, n_factors, sparsity_level, weights=n, init=previous, max_iter=_SWEEPS).product
-        if previous is None or solver == "hierarchical" or _error(U, n, product) < _error(U, n, previous):
+        feasible = U.size / options.compression >= len(U) + 1
+        product = solve(U, n, init, options if feasible else replace(options, compression=1.0)).product
+        if init is None or anew or _error(U, n, product) < _error(U, n, init):
             return product
-        return previous
+        return init
 
-    return factor
-
-
-def _by_als(U: NDArray[Any], n: NDArray[np.float64], previous: SparseProduct | None, rate: float) -> SparseProduct:
-    K, D = U.shape
-    if K * D / rate < K + 1:  # less than one number per row: dense
-        return SparseProduct([U])
-    if previous is not None and len(previous.factors) == 2:
-        return sparse_als(U, rate, weights=n, init=previous, max_iter=_EXCHANGES).product
-    return sparse_als(U, rate, weights=n).product
+    return learn
 
 
 def _error(U: NDArray[Any], n: NDArray[np.float64], product: SparseProduct) -> float:
     difference = U.astype(np.float64) - product.toarray()
     return float(np.einsum("kd,kd,k->", difference, difference, n))
+
+
+class ProductLearner:
+    """Makes the assigners of mini-batches whose centroids are the rows of a product."""
+
+    rows_between = 64.0  # rows per centroid between two products: learning one costs about as much as assigning these
+
+    def __init__(self, learn: Learn, geometry: Geometry, last: Assigner | None) -> None:
+        self.learn, self.geometry, self.last = learn, geometry, last
+
+    def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64]) -> ProductRows:
+        """A product near these means, each of which has so much weight."""
+        init = None if self.last is None else self.last.product
+        rows = self.last = ProductRows(self.learn(centers, np.maximum(counts, 1.0), init), self.geometry)
+        return rows
+
+    def for_rows(self, points: Points) -> "ProductLearner":
+        """A copy; the rows do not matter."""
+        return copy(self)
+
+    def is_outdated(self, assignment: Assignment) -> bool:
+        """Never: a product is learned anew after `rows_between` rows, and not before."""
+        return False

@@ -8,95 +8,112 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.calibration import Screener
+from quickmeans.kmeans.assignment import Assigner
+from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.passes import Pass
-from quickmeans.kmeans.screen import ProductRows, Screen
+from quickmeans.kmeans.rows import Points
 
-Observer = Callable[[int, float], object]
+Observer = Callable[[int, float], object]  # gets the iteration and its objective; a true result ends the run
 
 
 @dataclass
-class Clustering:
-    """Where an iteration has got to: centroids about the mean, labels, and the way there."""
+class Iterate:
+    """Where an iteration has got to.
+
+    Attributes
+    ----------
+    centers : array of shape (n_clusters, n_features)
+        Centered centroids.
+    assigner : Assigner
+        For these centroids.
+    history : list of float
+        The objective after every assignment and every update.
+    latest : Assigner or None
+        The last product of a run that learns one; `assigner` is the best one.
+    counts : array or None
+        The weight that each centroid of a mini-batch run has got so far.
+    """
 
     centers: NDArray[np.float64]
-    screen: Screen | ProductRows
+    assigner: Assigner
     history: list[float] = field(default_factory=list)
     n_iter: int = 0
     converged: bool = False
     interrupted: bool = False
-    current: ProductRows | None = None  # the last product, where the rows of one are the centroids; not always the best
-    # known at the end
-    labels: Any = None
-    objective: float = np.inf
-    n_candidates: float = 0.0
-    n_filled: int = 0  # clusters with rows
-    counts: NDArray[np.float64] | None = None  # how much weight each centroid has got, ever
+    latest: Assigner | None = None
+    counts: NDArray[np.float64] | None = None
 
-    def advance(
-        self, centers: NDArray[np.float64], screen: Screen | ProductRows, after_assignment: float, after_update: float
-    ) -> None:
-        """One iteration is complete."""
-        self.centers, self.screen = centers, screen
-        self.history += [after_assignment, after_update]
-        self.n_iter += 1
 
-    def finish(self, passes: Pass) -> "Clustering":
-        """Labels and objective of the centroids as they are."""
-        self.labels, self.objective, self.n_candidates = passes.last(self.screen, self.centers)
-        self.counts = passes.sums.weights.copy() if self.counts is None else self.counts
-        self.n_filled = int(np.count_nonzero(passes.sums.sizes))
-        return self
+@dataclass(frozen=True)
+class Clustering:
+    """The end of a run: the iterate with the labels and the objective of its centroids."""
+
+    iterate: Iterate
+    labels: Any
+    objective: float
+    n_candidates: float
+    counts: NDArray[np.float64]
+    n_filled: int  # clusters that have rows
+
+    def fitted(self, points: Points) -> FittedClusters:
+        """The clusters as they are returned."""
+        iterate = self.iterate
+        centers = (iterate.centers + points.geometry.mean).astype(points.result_dtype)
+        history = np.array(iterate.history)
+        return FittedClusters(
+            iterate.assigner, centers, self.labels, history, self.objective, self.n_candidates, iterate.n_iter
+        )
 
 
 def lloyd(
     passes: Pass,
-    run: Clustering,
-    screener: Screener,
+    iterate: Iterate,
+    choose: ScreenChooser,
     *,
     max_iter: int,
-    tol: float,
+    tol: float = 0.0,
     observe: Observer | None = None,
-) -> Clustering:
-    """Assign rows to their nearest centroids and move centroids to their means, in turn, from where `run` has got to.
-
-    Stops when no label changes, or when the squared moves of the centroids add up to `tol` or less.
-    """
-    with stopping_at_interrupt(run):
-        iterate(passes, run, screener, max_iter, tol, observe)
-    return settle(passes, run, screener)
-
-
-def settle(passes: Pass, run: Clustering, screener: Screener) -> Clustering:
-    """Centroids as they will be returned, a screen for them to keep, labels and objective."""
-    assert isinstance(run.screen, Screen)
-    run.centers = passes.points.rounded(run.centers)
-    run.screen = screener.last(run.screen, run.centers)
-    run.finish(passes)
-    run.screen.projected = None  # the screen outlives the rows
-    return run
-
-
-def iterate(
-    passes: Pass, run: Clustering, screener: Screener, max_iter: int, tol: float = 0.0, observe: Observer | None = None
 ) -> None:
-    """The iteration without its end."""
-    while run.n_iter < max_iter and not run.converged:
-        passes.assign(run.screen)
-        passes.refill()
-        changed = passes.follow()
-        means, moves, assigned, updated = passes.sums.step(run.centers)
-        run.advance(means, screener(means), assigned, updated)
-        run.converged = changed == 0 or float((moves**2).sum()) <= tol
-        if observe is not None and observe(run.n_iter, run.history[-1]):
+    """Assign rows to their nearest centroids and move centroids to their means, in turn.
+
+    Stops when no label changes, or when the squared shifts of the centroids add up to `tol` or less.
+    """
+    center_shift: NDArray[np.float64] | None = None
+    while iterate.n_iter < max_iter and not iterate.converged:
+        changed = passes.assign(iterate.assigner, center_shift)
+        assigned = passes.sums.objective(iterate.centers) if not passes.sums.sizes.all() else None
+        moves = [] if assigned is None else passes.refill()
+        means, center_shift, before, updated = passes.sums.step(iterate.centers)
+        iterate.centers, iterate.assigner = means, choose(means)
+        iterate.history += [before if assigned is None else assigned, updated]
+        iterate.n_iter += 1
+        iterate.converged = (changed == 0 and not moves) or float((center_shift**2).sum()) <= tol
+        if observe is not None and observe(iterate.n_iter, updated):
             return
-        passes.loosen(moves)
+
+
+def finish(passes: Pass, iterate: Iterate) -> Clustering:
+    """Labels and objective of the centroids of an iterate."""
+    last = passes.last(iterate.assigner, iterate.centers)
+    counts = passes.sums.weights.copy() if iterate.counts is None else iterate.counts
+    n_filled = int(np.count_nonzero(passes.sums.sizes))
+    return Clustering(iterate, last.labels, last.objective, last.n_candidates, counts, n_filled)
+
+
+def finish_means(passes: Pass, points: Points, iterate: Iterate, choose: ScreenChooser) -> Clustering:
+    """The same for means: rounded as they will be returned, with the screen that `predict` will use."""
+    iterate.centers = points.rounded(iterate.centers)
+    iterate.assigner = screen = choose.last(iterate.assigner, iterate.centers)
+    result = finish(passes, iterate)
+    iterate.assigner = screen.with_projected(None)  # the screen outlives the rows
+    return result
 
 
 @contextmanager
-def stopping_at_interrupt(run: Clustering) -> Iterator[None]:
-    """Ctrl-C ends the iteration, with the last complete iterate."""
+def stopping_at_interrupt(iterate: Iterate) -> Iterator[None]:
+    """Ctrl-C ends the iteration with the last complete iterate."""
     try:
         yield
     except KeyboardInterrupt:
-        run.interrupted = True
+        iterate.interrupted = True

@@ -1,77 +1,96 @@
-"""Fitting a model to one batch after the other."""
+"""Mini-batches that come one call after the other."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from numpy.typing import NDArray
 
-from quickmeans.checks import check_sample_weight
-from quickmeans.kmeans.calibration import Screener
-from quickmeans.kmeans.follower import ProductFollower
-from quickmeans.kmeans.minibatch import MiniBatch, batches
-from quickmeans.kmeans.points import Points
-from quickmeans.kmeans.run import follower_of, screener_of, starting_centers
-from quickmeans.kmeans.screen import ProductRows
-from quickmeans.threads import resolve_threads, with_one_blas_thread
+from quickmeans.kmeans.assignment import Assigner, NotComparableError
+from quickmeans.kmeans.fitted import FittedClusters
+from quickmeans.kmeans.minibatch import BatchResult, MiniBatch
+from quickmeans.kmeans.rows import Batch, Context, Points, Start, refuse_not_finite
+from quickmeans.kmeans.run import assigner_maker, starting_centers
+from quickmeans.kmeans.settings import Settings
+from quickmeans.kmeans.start import chooser
+from quickmeans.threads import with_one_blas_thread
+
+
+class PartialFit(NamedTuple):
+    """The result of one call: the state for the next call, and labels, objectives and exact scores of its batches."""
+
+    batch: MiniBatch
+    labels: NDArray[np.int32]
+    objectives: NDArray[np.float64]
+    n_settled: int
+
+    def fitted(self, dtype: np.dtype[Any], n_calls: int) -> FittedClusters:
+        """The clusters after this call; `dtype` is that of the returned centroids."""
+        assigner = self.batch.assigner
+        centers = self.batch.centers if assigner.centers_are_means else assigner.centers
+        cluster_centers = (centers + assigner.geometry.mean).astype(dtype)
+        inertia, n_candidates = float(self.objectives.sum()), self.n_settled / len(self.labels)
+        return FittedClusters(assigner, cluster_centers, self.labels, self.objectives, inertia, n_candidates, n_calls)
 
 
 @with_one_blas_thread
-def partial_fit(model: Any, X: Any, sample_weight: ArrayLike | None) -> None:
-    """Change the fitted attributes of the model by the rows of X; see :meth:`quickmeans.QKMeans.partial_fit`."""
-    begun = hasattr(model, "cluster_centers_")
-    if begun and getattr(model, "_counts", None) is None:
-        raise ValueError("A loaded model does not know how many rows its centroids stand for; fit it first.")
-    X = model._check_rows(X, reset=not begun)
-    weights = None if sample_weight is None else check_sample_weight(sample_weight, X.shape[0])
-    points = Points(X, weights, resolve_threads(model.n_threads), spherical=bool(model.spherical))
-    if not begun:
-        _begin(model, points)
-    if not hasattr(model, "_batch"):  # its frame stays: what rows and centroids are taken about is no matter of fitting
-        points.frame = model._frame
-        centers = model.cluster_centers_.astype(np.float64) - model.mean_
-        model._batch = MiniBatch(model._frame, centers, model._counts, _screener(model, points))
-    _follow(model, points)
+def first_batch(
+    settings: Settings,
+    points: Points,
+    fitted: FittedClusters | None,
+    counts: NDArray[np.float64] | None,
+    seeds: tuple[int, int],
+) -> MiniBatch:
+    """The state before the first call: from fitted clusters that have got so much weight, or from a start."""
+    alone = replace(settings, stateless=True)  # the chooser must not keep the rows alive
+    last: Assigner | None = None
+    if fitted is None:
+        start = _start(alone, points, seeds[0])
+    else:
+        points.geometry = fitted.assigner.geometry  # the mean of the first rows stays
+        start = Start(fitted.centers, counts)
+        last = None if fitted.assigner.centers_are_means else fitted.assigner
+    choose = chooser(alone, points, np.random.default_rng(seeds[1]))
+    make = assigner_maker(alone, points.geometry, last, choose)
+    weights = np.zeros(settings.n_clusters) if start.counts is None else start.counts
+    return MiniBatch(points.geometry, start.centers, weights, make)
 
 
-def _screener(model: Any, points: Points) -> Screener | ProductFollower:
-    """What makes the screens, or the products whose rows are the centroids."""
-    if model.shortlist != 0:
-        return screener_of(model, points, _rng(model))
-    screen = getattr(model, "_screen", None)
-    return follower_of(model, model._frame, screen if isinstance(screen, ProductRows) else None)
+def _start(settings: Settings, points: Points, seed: int) -> Start:
+    """The start from the rows of the first call."""
+    if len(points) < settings.n_clusters:
+        raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters} in the first batch.")
+    rng = np.random.default_rng(seed)
+    return starting_centers(points, Context(settings, rng, seed, _no_assigner, _silent))
 
 
-def _rng(model: Any) -> np.random.Generator:
-    return np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+def _no_assigner(centers: NDArray[np.float64]) -> Assigner:
+    raise TypeError("partial_fit is not for rows on a cluster; give it one chunk after the other.")
 
 
-def _begin(model: Any, points: Points) -> None:
-    """A start from the first rows that come."""
-    if len(points) < model.n_clusters:
-        raise ValueError(f"n_samples={len(points)} should be >= n_clusters={model.n_clusters} in the first batch.")
-    centers, counts = starting_centers(model, points, _rng(model), lambda text: None)
-    model.mean_, model._frame = points.frame.mean, points.frame
-    model.cluster_centers_ = (centers + points.frame.mean).astype(points.result_dtype)
-    model._counts = np.zeros(model.n_clusters) if counts is None else counts
-    model.n_iter_, model._n_features_out = 0, model.n_clusters
+def _silent(text: str) -> None:
+    pass
 
 
-def _follow(model: Any, points: Points) -> None:
-    batch: MiniBatch = model._batch
-    size = len(points) if model.batch_size is None else int(model.batch_size)
-    order = np.random.default_rng((model.n_iter_, len(points)))
-    found, labels = [], np.empty(len(points), np.int32)
-    for which, rows, weights in batches(points, size, order):
-        found.append(batch.step(rows, weights, points.n_threads))
-        labels[which] = found[-1].labels
+@with_one_blas_thread
+def follow_rows(batch: MiniBatch, points: Points, settings: Settings, n_calls: int) -> PartialFit:
+    """Move the centroids by the rows of one call; the given state stays as it is."""
+    batch = batch.for_rows(points)
+    size = len(points) if settings.batch_size is None else settings.batch_size
+    labels, results = np.empty(len(points), np.int32), []
+    for part in points.rows.batches(size, np.random.default_rng((n_calls, len(points)))):
+        results.append(_step(batch, part, points))
+        labels[part.places] = results[-1].labels
     batch.refresh()
-    model._counts, model._fitted_shortlist = batch.counts, model.shortlist
-    centers = batch.screen.centers if isinstance(batch.screen, ProductRows) else batch.centers
-    model.cluster_centers_ = (centers + model.mean_).astype(model.cluster_centers_.dtype)
-    model.product_, model.reach_, model._screen = batch.screen.product, batch.screen.reach, batch.screen
-    model.labels_ = labels
-    model.objective_history_ = np.array([part.objective for part in found])
-    model.inertia_ = float(model.objective_history_.sum())
-    model.n_candidates_ = sum(part.n_settled for part in found) / len(points)
-    model.n_iter_ += 1
+    objectives = np.array([result.objective for result in results])
+    return PartialFit(batch, labels, objectives, sum(result.n_settled for result in results))
+
+
+def _step(batch: MiniBatch, part: Batch, points: Points) -> BatchResult:
+    """One batch; errors count rows from the first row of the call."""
+    try:
+        return batch.step(part.rows, part.weights, points.n_threads)
+    except NotComparableError as error:
+        numbers = np.arange(len(points))[part.places]
+        refuse_not_finite(lambda row: points.rows.locate(int(numbers[row])), 0, part.rows)
+        raise NotComparableError(error.dtype, int(numbers[error.row])) from None

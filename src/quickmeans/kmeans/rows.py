@@ -1,34 +1,250 @@
-"""Rows that are not all there at once."""
+"""The rows to cluster: the protocol of whatever holds them, and what is computed of them once."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.kmeans.assignment import Assigner, NotComparableError
+from quickmeans.kmeans.blocks import block_rows, first_not_finite
+from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry
+from quickmeans.kmeans.moments import Moments, mean_and_variances
+from quickmeans.kmeans.passes import Pass
+from quickmeans.kmeans.settings import Settings
 
-class Stream(ABC):
-    """Rows that come in chunks, the same ones again in every pass."""
+T = TypeVar("T")
+Weights = NDArray[np.float64] | None  # one per row; None stands for ones
+Index = NDArray[np.int64]
+BlockFunction = Callable[[int, NDArray[Any]], NDArray[Any]]  # of the first row's number and a block of rows
+
+
+class Batch(NamedTuple):
+    """Some rows of X, their places in X and their weights."""
+
+    places: slice | Index
+    rows: NDArray[Any]
+    weights: Weights
+
+
+class Start(NamedTuple):
+    """Centered starting centroids and, if they are means of sampled rows, the weight of each."""
+
+    centers: NDArray[np.float64]
+    counts: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a start may use beside the points: settings, random numbers, assigners, and a way to report."""
+
+    settings: Settings
+    rng: np.random.Generator
+    seed: int
+    assigner_for: Callable[[NDArray[np.float64]], Assigner]
+    say: Callable[[str], None]
+
+
+class Rows(Protocol):
+    """Weighted rows, wherever they are: arrays, sparse matrices, files, functions, clusters."""
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """The number of rows and of columns."""
+        """The numbers of rows and columns."""
 
     @property
-    @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """The type of the numbers in every chunk."""
+        """The dtype of every block."""
 
-    @abstractmethod
+    @property
+    def weights(self) -> Weights:
+        """The weights of the rows; None for ones, and where they are not in this process."""
+
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """All rows in order, some at a time, and which ones they are; none of the blocks is empty."""
+        """All rows in order as dense arrays, each with the place of its rows; no block is empty."""
 
-    @abstractmethod
-    def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
-        """The rows with these numbers, in the order of the index."""
+    def take(self, index: Index) -> NDArray[Any]:
+        """The rows with these numbers, in the order of the index, as a dense array."""
 
-    @abstractmethod
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """n different rows drawn at random; all of them if there are no more."""
+
+    def subset(self, index: Index) -> "Rows":
+        """The rows with these numbers, in memory, with their weights."""
+
+    def whole(self) -> Any:
+        """All rows as a user's function gets them; a TypeError if they are not in memory."""
+
+    def points(self, settings: Settings, seeds: Sequence[int]) -> "Points":
+        """The rows with their moments, for runs with these settings and seeds."""
+
+    def passes(self, points: "Points", n_clusters: int, *, stateless: bool) -> Pass:
+        """How to pass over the rows. A stateless pass keeps nothing from one iteration to the next."""
+
+    def start(self, points: "Points", context: Context) -> Start:
+        """Starting centroids by k-means++, or rows drawn at random."""
+
+    def batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """All rows once, so many at a time: in random order where that is cheap."""
+
+    def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
+        """The rows times the basis, or None if that takes more memory or the rows are not in memory."""
+
+    def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
+        """The results of the function for all blocks, one after the other; lazy on a cluster.
+
+        `dtype` and `width`, the number of columns or None for vectors, describe the results.
+        """
+
     def locate(self, row: int) -> str:
         """What to call a row in an error message."""
+
+
+@dataclass
+class Points:
+    """Rows and what is computed of them once.
+
+    Attributes
+    ----------
+    rows : Rows
+    geometry : Geometry
+        Its dtype is float32 where X is exact in it and of ordinary size, else float64.
+    total : float
+        The sum of the weights.
+    variances : array of shape (n_features,)
+    n_threads : int
+    sum_weights : array of shape (n_rows,) or None
+        What a row is multiplied with in the sum of its cluster: its weight, divided by its length if spherical.
+    """
+
+    rows: Rows
+    geometry: Geometry
+    total: float
+    variances: NDArray[np.float64]
+    n_threads: int
+    sum_weights: Weights = None
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def n_columns(self) -> int:
+        """The number of features."""
+        return self.rows.shape[1]
+
+    @property
+    def weights(self) -> Weights:
+        """Those of the rows."""
+        return self.rows.weights
+
+    @property
+    def scatter(self) -> float:
+        """The weighted sum of squared norms of the centered rows."""
+        return self.total if self.geometry.spherical else float(self.variances.sum() * self.total)
+
+    @property
+    def result_dtype(self) -> np.dtype[Any]:
+        """The dtype that centroids are returned in: float32 for float32, else float64."""
+        return np.dtype(np.float32 if self.rows.dtype == np.float32 else np.float64)
+
+    def rounded(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centered centroids with the rounding that they will have once they are returned."""
+        mean = self.geometry.mean
+        return (centers + mean).astype(self.result_dtype).astype(np.float64) - mean
+
+    def take(self, index: Index) -> NDArray[np.float64]:
+        """Some rows, centered."""
+        return self.geometry.centered(self.rows.take(index).astype(np.float64))
+
+
+def local_points(rows: Rows, n_threads: int, *, spherical: bool) -> Points:
+    """The points of rows that this process can read."""
+    mean, variances = column_moments(rows, n_threads)
+    weights = rows.weights
+    total = float(rows.shape[0] if weights is None else weights.sum())
+    dtype = working_dtype(rows.dtype, mean, variances)
+    if not spherical:
+        return Points(rows, Geometry(mean, dtype), total, variances, n_threads, weights)
+    lengths = np.concatenate([row_lengths(block, part.start) for part, block in rows.blocks()])
+    geometry = spherical_geometry(len(mean), dtype, float(lengths.min()))
+    sum_weights = (1.0 if weights is None else weights) / lengths
+    return Points(rows, geometry, total, variances, n_threads, sum_weights)
+
+
+def column_moments(rows: Rows, n_threads: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and variance of every column, in float64, from sums about the first row."""
+    moments: Moments | None = None
+    for part, block in rows.blocks():
+        if moments is None:
+            moments = Moments(block[0].astype(np.float64), n_threads)
+        moments.add(block, None if rows.weights is None else rows.weights[part])
+        if not moments.are_finite():
+            refuse_not_finite(rows.locate, part.start, block)
+            raise ValueError("Squares of the numbers in X overflow float64; scale X.")
+    assert moments is not None
+    total = float(rows.shape[0] if rows.weights is None else rows.weights.sum())
+    return mean_and_variances(moments.shift, moments.sums, total)
+
+
+def row_lengths(block: NDArray[Any], first: int) -> NDArray[np.float64]:
+    """|x| of every row; a zero row is refused by its number, counted from `first`."""
+    step = block_rows(block.shape[1])
+    starts = range(0, len(block), step)
+    lengths = np.concatenate([np.linalg.norm(block[i : i + step].astype(np.float64), axis=1) for i in starts])
+    if not lengths.all():
+        raise ValueError(NO_DIRECTION.format(first + int(np.argmin(lengths))))
+    return np.asarray(lengths, np.float64)
+
+
+def spherical_geometry(n_columns: int, dtype: np.dtype[Any], shortest: float) -> Geometry:
+    """The geometry of directions; `shortest` is the length of the shortest row."""
+    # The square of a length below 1e-15 would lose its digits in float32.
+    return Geometry(np.zeros(n_columns), np.dtype(np.float64) if shortest < 1e-15 else dtype, spherical=True)
+
+
+def working_dtype(dtype: np.dtype[Any], mean: NDArray[np.float64], variances: NDArray[np.float64]) -> np.dtype[Any]:
+    """float32 if it holds every number of the dtype and squares stay accurate in it, else float64."""
+    spread, offset = float(variances.sum()) ** 0.5, float(np.linalg.norm(mean))
+    ordinary = spread + offset == 0 or (1e-12 < spread + offset < 1e12 and offset <= 1e3 * spread)
+    return exact_dtype(dtype) if ordinary else np.dtype(np.float64)
+
+
+def exact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 if it holds every number of the dtype, else float64."""
+    return np.dtype(np.float32 if dtype == np.float32 or dtype.itemsize <= 2 else np.float64)
+
+
+def each_block(rows: Rows, function: Callable[[int, NDArray[Any]], T]) -> Iterator[T]:
+    """The results of the function for one block after the other; its errors name the first row that is not finite."""
+    for place, block in rows.blocks():
+        with naming_rows(rows, place, block):
+            result = function(place.start, block)
+        yield result
+
+
+@contextmanager
+def naming_rows(rows: Rows, place: slice, block: NDArray[Any]) -> Iterator[None]:
+    """Let errors about a block name the row that is not finite, or count rows from the first of all."""
+    try:
+        yield
+    except NotComparableError as error:
+        refuse_not_finite(rows.locate, place.start, block)
+        raise NotComparableError(error.dtype, place.start + error.row) from None
+
+
+def joined(results: Iterator[NDArray[Any]]) -> NDArray[Any]:
+    """Results of blocks as one array."""
+    parts = list(results)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def refuse_not_finite(locate: Callable[[int], str], first: int, block: NDArray[Any]) -> None:
+    """Raise a ValueError that names the first NaN or infinity of a block, if it has one."""
+    bad = first_not_finite(block)
+    if bad is not None:
+        kind = "NaN" if np.isnan(block[bad]) else "infinity"
+        raise ValueError(
+            f"Input X contains {kind} ({locate(first + bad[0])}, column {bad[1]}); every entry must be finite."
+        )

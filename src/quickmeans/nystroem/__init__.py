@@ -1,1 +1,1 @@
-"""The Nyström approximation: kernels, landmarks and the features they make; functions on arrays."""
+"""Nyström features: kernels, landmarks and their choice, products near landmarks, and the features of rows."""

@@ -4,32 +4,31 @@ With kernel values :math:`C` between rows and landmarks and :math:`W` between la
 
 .. math:: \tilde K = C W^+ C' = F F', \qquad F = C W^{-1/2}.
 
-Rows go by blocks: the values of one block come from the native kernel, and a matrix product normalises them.
+The rows go by blocks: the native kernel computes the kernel values of a block, and a matrix product normalises them.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.points import rows_at_a_time
+from quickmeans.data.memory_rows import MemoryRows
+from quickmeans.kmeans.blocks import slices
 from quickmeans.nystroem.kernels import Gaussian, Kernel
-from quickmeans.threads import with_one_blas_thread
+from quickmeans.threads import run_in_threads
 
-_ROWS = 512  # of a block: its kernel values stay in the cache until they are normalised
-_ENTRIES = 1 << 22  # of a block of a kernel matrix
+_ROWS = 512  # of a block: its kernel values, 1 MB for 512 landmarks in float32, are normalised while in the cache
+_ENTRIES = 1 << 22  # of a block of a kernel matrix: 32 MB in float64
 
 
 def root_inverse(W: NDArray[np.float64], dtype: Any) -> NDArray[np.float64]:
     r""":math:`|W|^{-1/2} = V |\Lambda|^{-1/2} V'`, symmetric, for features in arithmetic of the given type.
 
-    Eigenvalues that the rounding of kernel values would drown, below the unit of rounding times the largest, are
-    raised to that; so equal landmarks do no harm. The absolute value, as in scikit-learn, is for kernels that are not
-    positive (sigmoid).
+    Eigenvalues below the unit of rounding times the largest are raised to that: they are smaller than the rounding of
+    kernel values. So equal landmarks do no harm. As in scikit-learn, the absolute values of the eigenvalues are taken,
+    for kernels that are not positive (sigmoid).
     """
     values, vectors = scipy.linalg.eigh((W + W.T) / 2, check_finite=False)
     sizes = np.abs(values)
@@ -37,73 +36,66 @@ def root_inverse(W: NDArray[np.float64], dtype: Any) -> NDArray[np.float64]:
     return np.asarray((vectors / np.sqrt(np.maximum(sizes, floor))) @ vectors.T, np.float64)
 
 
-def features(X: Any, kernel: Kernel, normalization: NDArray[Any], n_threads: int) -> NDArray[Any]:
-    """F for rows in an array or a CSR matrix."""
-    out = np.empty((X.shape[0], len(normalization)), normalization.dtype)
+def features(rows: MemoryRows, kernel: Kernel, normalization: NDArray[Any], n_threads: int) -> NDArray[Any]:
+    """F of all rows."""
+    out = np.empty((rows.shape[0], len(normalization)), normalization.dtype)
 
     def fill(part: slice) -> None:
-        np.dot(kernel.values(dense(X[part]), 1).astype(out.dtype, copy=False), normalization, out=out[part])
+        np.dot(kernel.values(rows.take(part), 1).astype(out.dtype, copy=False), normalization, out=out[part])
 
-    _over_blocks(fill, X, n_threads)
+    _over_blocks(fill, rows, n_threads)
     return out
 
 
-def kernel_values(X: Any, kernel: Kernel, n_threads: int) -> NDArray[Any]:
-    """C for rows in an array or a CSR matrix."""
-    if isinstance(kernel, Gaussian) and not sp.issparse(X):  # which takes no memory but for tiles
-        return kernel.values(X, n_threads)
+def kernel_values(rows: MemoryRows, kernel: Kernel, n_threads: int) -> NDArray[Any]:
+    """C of all rows."""
+    if isinstance(kernel, Gaussian):
+        return _gaussian_values(rows, kernel, n_threads)
+    out = _empty_values(rows, kernel)
+
+    def fill(part: slice) -> None:
+        out[part] = kernel.values(rows.take(part), 1)
+
+    _over_blocks(fill, rows, n_threads)
+    return out
+
+
+def _gaussian_values(rows: MemoryRows, kernel: Gaussian, n_threads: int) -> NDArray[Any]:
+    """C by the native code, which has threads and needs memory for tiles of rows only."""
+    out: NDArray[Any] | None = None
+    for part, block in rows.blocks():
+        if len(block) == rows.shape[0]:
+            return kernel.values(block, n_threads)
+        out = _empty_values(rows, kernel) if out is None else out
+        out[part] = kernel.values(block, n_threads)
+    assert out is not None
+    return out
+
+
+def _empty_values(rows: MemoryRows, kernel: Kernel) -> NDArray[Any]:
     product = kernel.landmarks.product
-    out = np.empty((X.shape[0], product.shape[0]), np.result_type(product.dtype, X.dtype))
-
-    def fill(part: slice) -> None:
-        out[part] = kernel.values(dense(X[part]), 1)
-
-    _over_blocks(fill, X, n_threads)
-    return out
+    return np.empty((rows.shape[0], product.shape[0]), np.result_type(product.dtype, rows.dtype))
 
 
-def dense(rows: Any) -> NDArray[Any]:
-    """Rows of a sparse matrix as an array."""
-    return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
-
-
-def _over_blocks(work: Callable[[slice], None], X: Any, n_threads: int) -> None:
-    """Do the work for all blocks of rows of X; their bounds do not depend on the number of threads."""
-    parts = _blocks(X.shape[0], min(_ROWS, rows_at_a_time(X.shape[1])) if sp.issparse(X) else _ROWS)
+def _over_blocks(work: Callable[[slice], None], rows: MemoryRows, n_threads: int) -> None:
+    """Do the work for all blocks of rows; their bounds do not depend on the number of threads."""
+    parts = rows.slices(_ROWS)
     if len(parts) == 1:
         work(parts[0])
     else:
-        _in_threads(work, parts, min(n_threads, len(parts)))
-
-
-@with_one_blas_thread
-def _in_threads(work: Callable[[slice], None], parts: list[slice], n_threads: int) -> None:
-    if n_threads == 1:
-        for part in parts:
-            work(part)
-        return
-    pool = ThreadPoolExecutor(n_threads)
-    try:
-        for _ in pool.map(work, parts):
-            pass
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _blocks(n: int, size: int) -> list[slice]:
-    return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
+        run_in_threads(lambda: work, parts, n_threads)
 
 
 def relative_error(rows: NDArray[Any], F: NDArray[Any], kernel: Kernel, n_total: int, n_threads: int) -> float:
-    r""":math:`\|K - F F'\|_F / \|K\|_F` over `n_total` rows, from those of a sample.
+    r""":math:`\|K - F F'\|_F / \|K\|_F` over `n_total` rows, estimated from a sample of them with features F.
 
     A sample of n rows has a share n / N of the diagonal and a share n (n - 1) / N (N - 1) of the other entries; both
-    are scaled up. With all rows that is the error itself.
+    are scaled up. For n = N the estimate is exact.
     """
     n = len(rows)
     to_rows = kernel.against(rows, rows.dtype)
     on_diagonal, elsewhere = np.zeros(2), np.zeros(2)
-    for part in _blocks(n, max(1, _ENTRIES // n)):
+    for part in slices(n, max(1, _ENTRIES // n)):
         K = to_rows.values(rows[part], n_threads).astype(np.float64, copy=False)
         E = K - F[part] @ F.T
         squares = np.array([_diagonal_squares(E, part.start), _diagonal_squares(K, part.start)])

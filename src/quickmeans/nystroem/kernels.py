@@ -1,6 +1,6 @@
-r"""Kernels of the form :math:`k(x, y) = f(x) f(y)\, g(\langle x, y\rangle)` against rows of a product as landmarks.
+r"""Kernels :math:`k(x, y) = f(x) f(y)\, g(\langle x, y\rangle)` between rows and landmarks.
 
-Landmarks are written :math:`u_k = m + v_k` with the mean m of the data and the rows :math:`v_k` of a product, so
+Landmarks are written :math:`u_k = m + v_k` with the mean m of the data and the rows :math:`v_k` of a product, so that
 
 .. math:: \langle x, u_k\rangle = \langle x, v_k\rangle + \langle x, m\rangle, \qquad
           \|x - u_k\|^2 = \|(x - m) - v_k\|^2.
@@ -20,26 +20,40 @@ Array = NDArray[Any]
 Scale = Callable[[Array], Any]  # f, of rows
 Profile = Callable[[Array], Any]  # g, of inner products
 
-NAMES = ("rbf", "polynomial", "poly", "sigmoid", "linear", "cosine")
+# The largest power by repeated multiplication: its error is at most 7 units of rounding, and numpy.power takes at least
+# 6 times as long (benchmarks/thresholds.py).
+_LARGEST_POWER = 8
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """The points m + v_k."""
+    """The points m + v_k.
+
+    Attributes
+    ----------
+    product : SparseProduct
+        Its rows are the v_k.
+    mean : array of shape (n_features,)
+        m.
+    """
 
     product: SparseProduct
     mean: NDArray[np.float64]
 
     @classmethod
     def dense(cls, rows: Array, mean: NDArray[np.float64], dtype: Any) -> "Landmarks":
-        """Any rows as landmarks."""
+        """Any points as landmarks, stored about this mean."""
         return cls(SparseProduct([(np.asarray(rows, np.float64) - mean).astype(dtype)]), mean)
 
     def rows(self) -> NDArray[np.float64]:
-        """The landmarks themselves; what rounding leaves of one at zero has no direction, and is made zero."""
+        """The landmarks as an array.
+
+        A landmark at zero is moved by the rounding of v_k = -m, a few units of rounding of m; that is no direction, and
+        it is set to zero.
+        """
         rows = self.product.toarray().astype(np.float64) + self.mean
-        noise = 8 * float(np.finfo(self.product.dtype).eps) * np.linalg.norm(self.mean)
-        rows[np.linalg.norm(rows, axis=1) <= noise] = 0
+        rounding = 8 * float(np.finfo(self.product.dtype).eps) * np.linalg.norm(self.mean)
+        rows[np.linalg.norm(rows, axis=1) <= rounding] = 0
         return np.asarray(rows, np.float64)
 
     def dots(self, X: Array, n_threads: int) -> Array:
@@ -50,17 +64,17 @@ class Landmarks:
 
 
 class Kernel(Protocol):
-    """Values between rows and landmarks."""
+    """Kernel values between rows and landmarks."""
 
     @property
     def landmarks(self) -> Landmarks:
-        """The landmarks."""
+        """The points u_k."""
 
     def values(self, X: Array, n_threads: int) -> Array:
         """k(x, u_k) for the rows of X, N x K."""
 
     def against(self, rows: Array, dtype: Any) -> "Kernel":
-        """The same kernel with these rows as landmarks."""
+        """The same kernel with these rows as landmarks, in arithmetic of this type."""
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
         """k(x, x) for the rows of X."""
@@ -74,32 +88,27 @@ class Gaussian:
     landmarks: Landmarks
 
     def values(self, X: Array, n_threads: int) -> Array:
-        """See :class:`Kernel`."""
         to = self.landmarks
         return to.product.gaussian(X, self.gamma, mean=to.mean, n_threads=n_threads)
 
     def against(self, rows: Array, dtype: Any) -> "Gaussian":
-        """See :class:`Kernel`."""
         return Gaussian(self.gamma, Landmarks.dense(rows, self.landmarks.mean, dtype))
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
-        """See :class:`Kernel`."""
         return np.ones(len(X))
 
 
 class DotProduct:
-    """A kernel by its f (None for one) and g.
+    """A kernel by its f (None for ones) and g.
 
-    Inner products with given rows need no mean: where it is large, it would only take digits away from them.
+    `against` stores rows about zero: a large mean would only cost digits of inner products.
     """
 
     def __init__(self, name: str, f: Scale | None, g: Profile, landmarks: Landmarks) -> None:
-        """See the class."""
         self.name, self.f, self.g, self.landmarks = name, f, g, landmarks
         self._factors = None if f is None else _per_row(f, landmarks.rows())
 
     def values(self, X: Array, n_threads: int) -> Array:
-        """See :class:`Kernel`."""
         with np.errstate(over="ignore", invalid="ignore"):
             dots = self.landmarks.dots(X, n_threads)
             values = _same_shape(self.g, dots)
@@ -109,11 +118,9 @@ class DotProduct:
         return self._checked(values)
 
     def against(self, rows: Array, dtype: Any) -> "DotProduct":
-        """See :class:`Kernel`."""
         return DotProduct(self.name, self.f, self.g, Landmarks.dense(rows, np.zeros(rows.shape[1]), dtype))
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
-        """See :class:`Kernel`."""
         rows = np.asarray(X, np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             values = _same_shape(self.g, np.einsum("id,id->i", rows, rows))
@@ -131,47 +138,29 @@ class DotProduct:
 
 
 class Cosine(DotProduct):
-    """<x, y> / |x| |y|. Rows get length one before the product, so that none is too long or too short for it."""
+    """<x, y> / |x| |y|. Rows are divided by their lengths before the product, so that it does not overflow."""
 
     def __init__(self, landmarks: Landmarks) -> None:
-        """See the class."""
-        super().__init__("cosine", _inverse_length, _itself, landmarks)
+        super().__init__("cosine", _inverse_length, _identity, landmarks)
 
     def values(self, X: Array, n_threads: int) -> Array:
-        """See :class:`Kernel`."""
         with np.errstate(over="ignore", invalid="ignore"):
             dots = self.landmarks.dots((X * _inverse_length(X)[:, None]).astype(X.dtype), n_threads)
             dots *= np.asarray(self._factors, dots.dtype)
         return self._checked(dots)
 
     def against(self, rows: Array, dtype: Any) -> "Cosine":
-        """See :class:`Kernel`."""
         return Cosine(Landmarks.dense(rows, np.zeros(rows.shape[1]), dtype))
 
 
-def make_kernel(
-    kernel: str | tuple[Scale | None, Profile], gamma: float, degree: float, coef0: float, landmarks: Landmarks
-) -> Kernel:
-    """The kernel by name, or from the user's f and g."""
-    if isinstance(kernel, tuple):
-        return DotProduct("given", *kernel, landmarks)
-    if kernel == "rbf":
-        return Gaussian(gamma, landmarks)
-    if kernel in ("polynomial", "poly"):
-        return DotProduct(kernel, None, partial(_power, gamma=gamma, degree=degree, coef0=coef0), landmarks)
-    if kernel == "sigmoid":
-        return DotProduct(kernel, None, partial(_tanh, gamma=gamma, coef0=coef0), landmarks)
-    return Cosine(landmarks) if kernel == "cosine" else DotProduct(kernel, None, _itself, landmarks)
-
-
-def _itself(t: Array) -> Array:
+def _identity(t: Array) -> Array:
     return t
 
 
 def _power(t: Array, *, gamma: float, degree: float, coef0: float) -> Array:
     t *= t.dtype.type(gamma)
     t += t.dtype.type(coef0)
-    if degree == int(degree) and degree <= 8:
+    if degree == int(degree) and degree <= _LARGEST_POWER:
         base = t.copy() if degree > 1 else t
         for _ in range(int(degree) - 1):
             t *= base
@@ -191,7 +180,7 @@ def _tanh(t: Array, *, gamma: float, coef0: float) -> Array:
 
 
 def _inverse_length(X: Array) -> NDArray[np.float64]:
-    """1 / |x|, and 0 for rows without direction: their kernel values are zero."""
+    """1 / |x|, and 0 for zero rows, whose kernel values are then zero."""
     rows = X.astype(np.float64, copy=False)
     lengths = np.sqrt(np.einsum("id,id->i", rows, rows))
     return np.asarray(np.divide(1, lengths, out=np.zeros(len(rows)), where=lengths > 0))
@@ -209,3 +198,39 @@ def _same_shape(g: Profile, dots: Array) -> Array:
     if values.shape != dots.shape:
         raise ValueError(f"g must return an array of the shape it is given, {dots.shape}, got {values.shape}.")
     return values.astype(dots.dtype, copy=False)
+
+
+def _polynomial(gamma: float, degree: float, coef0: float, landmarks: Landmarks) -> Kernel:
+    return DotProduct("polynomial", None, partial(_power, gamma=gamma, degree=degree, coef0=coef0), landmarks)
+
+
+KERNELS: dict[str, Callable[[float, float, float, Landmarks], Kernel]] = {
+    "rbf": lambda gamma, degree, coef0, landmarks: Gaussian(gamma, landmarks),
+    "polynomial": _polynomial,
+    "poly": _polynomial,
+    "sigmoid": lambda gamma, degree, coef0, landmarks: DotProduct(
+        "sigmoid", None, partial(_tanh, gamma=gamma, coef0=coef0), landmarks
+    ),
+    "linear": lambda gamma, degree, coef0, landmarks: DotProduct("linear", None, _identity, landmarks),
+    "cosine": lambda gamma, degree, coef0, landmarks: Cosine(landmarks),
+}
+NAMES = tuple(KERNELS)
+
+
+def check_kernel(kernel: Any) -> None:
+    """Refuse what is neither the name of a kernel nor a pair (f, g)."""
+    pair = isinstance(kernel, tuple) and len(kernel) == 2 and (kernel[0] is None or callable(kernel[0]))
+    if not (pair and callable(kernel[1])) and not (isinstance(kernel, str) and kernel in NAMES):
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, NAMES))}, or a pair (f, g) of callables with "
+            f"k(x, y) = f(x) f(y) g(<x, y>), got {kernel!r}."
+        )
+
+
+def make_kernel(
+    kernel: str | tuple[Scale | None, Profile], gamma: float, degree: float, coef0: float, landmarks: Landmarks
+) -> Kernel:
+    """The kernel by name, or from the user's pair (f, g)."""
+    if isinstance(kernel, tuple):
+        return DotProduct("given", *kernel, landmarks)
+    return KERNELS[kernel](gamma, degree, coef0, landmarks)

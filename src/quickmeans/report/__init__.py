@@ -1,4 +1,4 @@
-"""Plots and the HTML page that show what a model has learned."""
+"""An HTML page on a fitted model."""
 
 from quickmeans.report.page import write_report
 

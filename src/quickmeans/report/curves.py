@@ -11,8 +11,8 @@ _MOST_DOTS = 60
 
 
 def objective_curve(history: NDArray[np.float64], n_iter: int) -> tuple[str, str]:
-    """How the objective fell, in per cent above its end, and a word on it."""
-    both = len(history) == 2 * n_iter  # after every assignment and every update
+    """Return the objective in per cent above its last value, and a caption."""
+    both = len(history) == 2 * n_iter  # a value after every assignment and one after every update
     steps = (np.arange(len(history)) + 1) / (2 if both else 1)
     end = float(history[-1])
     values = 100 * (history / end - 1) if end > 0 else history
@@ -21,9 +21,9 @@ def objective_curve(history: NDArray[np.float64], n_iter: int) -> tuple[str, str
     points = list(zip(axes.x(steps), axes.y(values), strict=True))
     dots = [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>' for x, y in points if len(points) <= _MOST_DOTS]
     marks = [
-        *axes.frame(
+        *axes.marks(
             "iteration" if both else "step",
-            "above the end" if end > 0 else "objective",
+            "above the last value" if end > 0 else "objective",
             (lambda value: f"{value:.3g} %") if end > 0 else None,
         ),
         polyline(points, "line"),
@@ -31,14 +31,14 @@ def objective_curve(history: NDArray[np.float64], n_iter: int) -> tuple[str, str
     ]
     description = f"Objective from {history[0]:.6g} to {end:.6g} in {n_iter} iterations"
     fall = f", {100 * (1 - end / history[0]):.1f} % lower than after the first assignment" if history[0] > 0 else ""
-    note = f"It ended at {number(end)}{fall}." + (
-        " Dots: after every assignment and every update." if both and dots else ""
+    note = f"The last value is {number(end)}{fall}." + (
+        " Each assignment and each update of the centroids has a dot." if both and dots else ""
     )
     return drawing(marks, description), note
 
 
 def size_curve(sizes: NDArray[np.int64]) -> tuple[str, str]:
-    """Clusters from the largest to the smallest, and a word on them."""
+    """Return the sizes of the clusters in descending order, and a caption."""
     order = np.sort(sizes)[::-1]
     K, mean = len(order), float(order.mean())
     axes = Axes((0, K), (0, 1.04 * max(1.0, float(order[0]))))
@@ -50,14 +50,15 @@ def size_curve(sizes: NDArray[np.int64]) -> tuple[str, str]:
     corners.append((axes.x(K), axes.y(0)))
     level = axes.y(mean)
     marks = [
-        *axes.frame("clusters, the largest first", "rows"),
+        *axes.marks("clusters, the largest first", "rows"),
         polyline(corners, "area"),
         polyline([(axes.x(0), level), (axes.x(K), level)], "mark"),
     ]
     empty = int((order == 0).sum())
-    description = f"Sizes of {K} clusters, from {order[0]:,} down to {order[-1]:,} rows, {short(mean)} in the mean"
+    description = f"Sizes of {K} clusters, from {order[0]:,} down to {order[-1]:,} rows, {short(mean)} on average"
     note = (
-        f"The largest has {order[0]:,} rows, the median {int(np.median(order)):,}, the smallest {order[-1]:,}; "
-        f"the dashed line is the mean, {mean:,.1f}." + (f" {empty:,} have none." if empty else "")
+        f"The largest cluster has {order[0]:,} rows, the smallest {order[-1]:,}. The median is "
+        f"{int(np.median(order)):,}, the mean {mean:,.1f} (dashed)."
+        + (f" {empty:,} clusters are empty." if empty else "")
     )
     return drawing(marks, description), note

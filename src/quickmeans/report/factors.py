@@ -1,4 +1,4 @@
-"""Where the factors of the product have their numbers."""
+"""The positions of the non-zeros of the factors."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from quickmeans.report.png import data_uri, tinted
 from quickmeans.transform import SparseProduct
 
-_MOST_PIXELS = 200
-_LONGEST, _SHORTEST, _TOGETHER = 19.0, 2.0, 54.0  # sides of the drawn matrices, in letters
+_MOST_PIXELS = 200  # of a side
+_LONGEST, _SHORTEST, _TOGETHER = 19.0, 2.0, 54.0  # sides of the drawn matrices and sum of their widths, in em
 
 
 def factor_patterns(product: SparseProduct) -> tuple[str, str]:
-    """The dense matrix and the factors that stand for it, drawn to scale, and a word on them."""
+    """Return the dense matrix and its factors drawn to scale, and a caption."""
     K, D = product.shape
     longest = max(max(S.shape) for S in product.factors)
     scale = min(
@@ -30,14 +30,14 @@ def factor_patterns(product: SparseProduct) -> tuple[str, str]:
         items.append(_matrix(density(S), S.shape, scale, f"S<sub>{q}</sub>", counted))
     fewer = f", {K * D / product.nnz:.1f} times fewer" if 0 < product.nnz < K * D else ""
     note = (
-        f"{product.nnz:,} numbers for {K * D:,}{fewer}. "
-        "The stronger the colour, the more non-zeros; sides are to scale unless too short to see."
+        f"{product.nnz:,} numbers instead of {K * D:,}{fewer}. "
+        "Stronger colour means more non-zeros. Sides are to scale, but very short ones are drawn longer."
     )
     return f'<ul class="matrices">{"".join(items)}</ul>', note
 
 
 def density(S: Any) -> NDArray[np.float64]:
-    """The share of non-zeros in every pixel of a picture of the matrix, over the largest share."""
+    """Return an image of the matrix: the share of non-zeros in every pixel, over the largest share."""
     height, width = (min(n, _MOST_PIXELS) for n in S.shape)
     rows, columns = S.nonzero()
     at = (rows.astype(np.int64) * height // S.shape[0]) * width + columns.astype(np.int64) * width // S.shape[1]

@@ -1,4 +1,4 @@
-"""Clusters in the plane of the two main directions of their centroids."""
+"""A map of the clusters in the plane of the two principal components of the centroids."""
 
 from typing import Any
 
@@ -11,43 +11,44 @@ from quickmeans.report.centroids import Shape, pictures
 from quickmeans.report.survey import Survey
 from quickmeans.report.svg import WIDTH, drawing, text
 
-_TALLEST, _FLATTEST, _MARGIN = 330, 160, 26
-_MOST_CIRCLES, _MOST_DOTS, _MOST_PICTURES = 1500, 700, 36
+_TALLEST, _FLATTEST, _BORDER = 330, 160, 26  # height of the map, and space around it
+_MOST_CIRCLES, _MOST_DOTS, _MOST_IMAGES = 1500, 700, 36
 _INK, _LARGEST = 0.16, 24.0  # share of the area that circles take, and the largest radius
-_PICTURE = 24.0
+_IMAGE = 24.0  # side of an image
 
 
-def cluster_map(model: QKMeans, found: Survey, shape: Shape | None) -> tuple[str, str]:
-    """Circles with areas as the sizes, among some rows; images of large clusters where there is room; and a word."""
+def cluster_map(model: QKMeans, survey: Survey, shape: Shape | None) -> tuple[str, str]:
+    """Return circles whose areas are proportional to the sizes, a sample of rows, some images, and a caption."""
     centers = model.cluster_centers_.astype(np.float64)
     K = len(centers)
     middle = centers.mean(axis=0)
     plane, shares = _plane(centers - middle)
     at = (centers - middle) @ plane
-    rows = np.empty((0, 2)) if found.sample is None else (found.sample[:_MOST_DOTS] - middle) @ plane
-    shown = found.largest(K, _MOST_CIRCLES)
-    to_picture, height = _fitted(np.concatenate([at[shown], _typical(rows)]))
+    rows = np.empty((0, 2)) if survey.sample is None else (survey.sample[:_MOST_DOTS] - middle) @ plane
+    shown = survey.largest(K, _MOST_CIRCLES)
+    to_picture, height = _scaling(np.concatenate([at[shown], _typical(rows)]))
     at, rows = to_picture(at), to_picture(rows)
     marks = [f'<path class="cloud" d="{"".join(f"M{x:.1f} {y:.1f}h0" for x, y in _inside(rows, height))}"/>']
-    marks += _circles(at, shown, found.sizes, WIDTH * height)
+    marks += _circles(at, shown, survey.sizes, WIDTH * height)
     if shape is not None:
         marks += _thumbnails(centers, at, shown, shape)
-    marks.append(text(WIDTH / 2, height - 5, f"first direction, {100 * shares[0]:.0f} % of the variance"))
+    marks.append(text(WIDTH / 2, height - 5, f"first component, {100 * shares[0]:.0f} % of the variance"))
     marks.append(text(9, height / 2, f"second, {100 * shares[1]:.0f} %", turned=True))
-    dots = f" Dots are {len(rows):,} rows." if len(rows) else ""
+    dots = f" The dots are {len(rows):,} rows." if len(rows) else ""
     areas = (
-        "areas are as their numbers of rows"
-        if found.sizes is not None
-        else "how many rows they have is not known: give the rows, or save the model with <code>labels=True</code>"
+        "The area of a circle is proportional to the number of rows in the cluster."
+        if survey.sizes is not None
+        else "Their numbers of rows are not known: give the rows, or save the model with <code>labels=True</code>."
     )
-    images = " Images are those of the largest for which there is room." if shape is not None else ""
-    which = found.which(len(shown), K).capitalize()
-    note = f"{which} clusters in the plane in which centroids vary most (principal components); {areas}.{images}{dots}"
-    return drawing(marks, f"Map of {len(shown):,} clusters by the two main directions of centroids", height), note
+    images = " Images show the largest clusters that do not overlap." if shape is not None else ""
+    which = survey.which(len(shown), K).capitalize()
+    axes = "the first two principal components of the centroids"
+    picture = drawing(marks, f"Map of {len(shown):,} clusters in the plane of {axes}", height)
+    return picture, f"{which} clusters in the plane of {axes}. {areas}{images}{dots}"
 
 
 def _plane(offsets: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[float]]:
-    """Two orthonormal columns (zero where there is nothing left), and their shares of the variance."""
+    """Return two orthonormal columns (zero beyond the rank) and their shares of the variance."""
     n = min(2, *offsets.shape)
     _, lengths, directions = randomized_svd(offsets, n, random_state=0)
     plane, total = np.zeros((offsets.shape[1], 2)), float((offsets**2).sum()) or 1.0
@@ -56,16 +57,16 @@ def _plane(offsets: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[floa
 
 
 def _typical(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Corners of a box around most of the rows."""
+    """Return the corners of a box around most of the rows."""
     return np.percentile(rows, [1, 99], axis=0) if len(rows) else rows
 
 
-def _fitted(points: NDArray[np.float64]) -> tuple[Any, float]:
-    """The map from the plane to the picture (everything inside, both axes on one scale), and the picture's height."""
+def _scaling(points: NDArray[np.float64]) -> tuple[Any, float]:
+    """Return the map from the plane to the picture, with the same scale on both axes, and the height of the picture."""
     low, high = points.min(axis=0), points.max(axis=0)
-    room, extent = np.array([WIDTH, _TALLEST]) - 2 * _MARGIN, high - low
-    scale = min((r / e for r, e in zip(room, extent, strict=True) if e > 0), default=1.0)
-    height = max(_FLATTEST, round(extent[1] * scale + 2 * _MARGIN))
+    space, extent = np.array([WIDTH, _TALLEST]) - 2 * _BORDER, high - low
+    scale = min((r / e for r, e in zip(space, extent, strict=True) if e > 0), default=1.0)
+    height = max(_FLATTEST, round(extent[1] * scale + 2 * _BORDER))
     return lambda rows: np.array([WIDTH, height]) / 2 + (rows - (low + high) / 2) * scale * [1, -1], height
 
 
@@ -92,13 +93,13 @@ def _circles(
 def _thumbnails(
     centers: NDArray[np.float64], at: NDArray[np.float64], shown: NDArray[np.int64], shape: Shape
 ) -> list[str]:
-    """Images of clusters, as many as do not hide each other, from the largest on."""
+    """Return images of the largest clusters that do not overlap."""
     chosen: list[int] = []
     for k in shown:
-        if len(chosen) < _MOST_PICTURES and (np.abs(at[chosen] - at[k]).max(axis=1, initial=0) > _PICTURE + 2).all():
+        if len(chosen) < _MOST_IMAGES and (np.abs(at[chosen] - at[k]).max(axis=1, initial=0) > _IMAGE + 2).all():
             chosen.append(int(k))
     marks = []
-    for (x, y), address in zip(at[chosen] - _PICTURE / 2, pictures(centers[chosen], shape), strict=True):
-        box = f'x="{x:.1f}" y="{y:.1f}" width="{_PICTURE:g}" height="{_PICTURE:g}"'
+    for (x, y), address in zip(at[chosen] - _IMAGE / 2, pictures(centers[chosen], shape), strict=True):
+        box = f'x="{x:.1f}" y="{y:.1f}" width="{_IMAGE:g}" height="{_IMAGE:g}"'
         marks.append(f'<image class="pixels" href="{address}" {box}/><rect class="edge" {box}/>')
     return marks

@@ -1,4 +1,4 @@
-"""One HTML file that shows a fitted model: it needs no network and no program but a browser."""
+"""The HTML page on a fitted model: one file that needs no network and no scripts."""
 
 import os
 import platform
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from quickmeans.atomic import write_bytes
 from quickmeans.cluster import QKMeans
-from quickmeans.files.container import write
 from quickmeans.report.centroids import Shape, check_image_shape, gallery, heat_map
 from quickmeans.report.cost import Cost, measure
 from quickmeans.report.curves import objective_curve, size_curve
 from quickmeans.report.factors import factor_patterns
 from quickmeans.report.map import cluster_map
-from quickmeans.report.survey import Survey, survey
+from quickmeans.report.survey import Survey, survey_rows
 from quickmeans.report.svg import number
 
 _PAGE = """<!doctype html>
@@ -54,30 +54,34 @@ def write_report(
     image_shape: tuple[int, ...] | None = None,
     title: str | None = None,
 ) -> None:
-    """Write a page on a fitted model: centroids, clusters, factors, objective, time and size against dense centroids.
+    """Write an HTML page on a fitted model.
+
+    It shows the centroids, the clusters, the factors, the objective, and time and size compared with dense centroids.
 
     Parameters
     ----------
     model : QKMeans
-        Fitted or loaded.
+        A fitted or loaded model.
     path : str or path
-        The HTML file, which appears complete or not at all.
-    rows : array, path or whatever ``fit`` takes, optional
-        Rows to count, time and draw; they are read once, some at a time. Without them, times are measured on rows made
-        up about the centroids, and clusters have the sizes of `labels_`, if the model has kept these.
-    image_shape : (height, width) or (height, width, 3), optional
-        How a row is an image. By default a square one if the number of features is a square.
-    title : str, optional
+        The HTML file. It is replaced, or left as it was if an error occurs.
+    rows : array, path or any other input of ``fit``, default=None
+        The rows that are counted, timed and drawn; they are read once, block by block. Without rows, times are measured
+        on random rows around the centroids, and the sizes of the clusters are those of `labels_`, if the model has it.
+    image_shape : (height, width) or (height, width, 3), default=None
+        The shape of the images that the rows are. None: square if the number of features is a square, else no images.
+    title : str, default=None
+        The title of the page. None: the number of clusters.
     """
     if not isinstance(model, QKMeans):
-        raise TypeError(f"A report is of a QKMeans, got {type(model).__name__}.")
+        raise TypeError(f"model must be a QKMeans, got {type(model).__name__}.")
     check_is_fitted(model)
     shape = check_image_shape(image_shape, model.n_features_in_)
-    write(path, render(model, rows, shape, title or f"QuicK-means: {len(model.cluster_centers_):,} clusters").encode())
+    title = title or f"QuicK-means: {len(model.cluster_centers_):,} clusters"
+    write_bytes(path, render(model, rows, shape, title).encode())
 
 
 def is_report(path: Path) -> bool:
-    """Whether there is a page that write_report has made."""
+    """Return whether the file is a page written by `write_report`."""
     if not path.is_file():
         return False
     with open(path, "rb") as file:
@@ -85,16 +89,16 @@ def is_report(path: Path) -> bool:
 
 
 def render(model: QKMeans, rows: Any, shape: Shape | None, title: str) -> str:
-    """The page as a text."""
-    found = survey(model, rows)
-    cost = measure(model, found.sample)
+    """Return the page."""
+    survey = survey_rows(model, rows)
+    cost = measure(model, survey.sample)
     return _PAGE.format(
         version=version("quickmeans"),
         title=escape(title),
         style=files("quickmeans.report").joinpath("style.css").read_text("utf-8"),
         subtitle=_subtitle(model),
-        facts="".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _facts(model, found, cost)),
-        sections="\n".join(_sections(model, found, cost, shape)),
+        facts="".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _facts(model, survey, cost)),
+        sections="\n".join(_sections(model, survey, cost, shape)),
         footer=f"Written by quickmeans {version('quickmeans')} on {date.today().isoformat()}, "
         f"with NumPy {np.__version__} on {escape(platform.system())} {escape(platform.machine())}.",
     )
@@ -102,44 +106,40 @@ def render(model: QKMeans, rows: Any, shape: Shape | None, title: str) -> str:
 
 def _subtitle(model: QKMeans) -> str:
     if model.product_ is None:
-        return "Dense centroids: no product of sparse matrices would have made assignment cheaper."
-    if model._fitted_shortlist == 0:
-        return "The centroids are the rows of a product of sparse matrices."
-    return (
-        "Exact means as centroids; a product of small or sparse matrices chooses the few that a row is compared with."
-    )
+        return "The centroids are dense, because no product of sparse matrices would make assignment cheaper."
+    if model.assigner_.centers_are_means:
+        return "The centroids are exact means; a product of small or sparse matrices selects candidates for each row."
+    return "The centroids are the rows of a product of sparse matrices."
 
 
-def _facts(model: QKMeans, found: Survey, cost: Cost) -> list[tuple[str, str]]:
-    """The numbers at the top."""
+def _facts(model: QKMeans, survey: Survey, cost: Cost) -> list[tuple[str, str]]:
+    """Return the numbers at the top of the page."""
     K, D = model.cluster_centers_.shape
     facts = [("clusters", f"{K:,}"), ("features", f"{D:,}")]
-    if found.n_rows is not None:
-        facts.append(("rows", f"{found.n_rows:,}"))
-    objective = model.inertia_ if found.objective is None else found.objective
+    if survey.n_rows is not None:
+        facts.append(("rows", f"{survey.n_rows:,}"))
+    objective = model.inertia_ if survey.objective is None else survey.objective
     facts += [("objective", number(objective)), ("iterations", f"{model.n_iter_:,}")]
     if model.product_ is not None:
         ours, dense = cost.microseconds
-        facts.append(("as fast as dense centroids", f"{dense / ours:.1f}&times;"))
+        facts.append(("the speed of dense centroids", f"{dense / ours:.1f}&times;"))
     pairs = (("fewer multiply-adds", cost.macs), ("smaller", cost.n_bytes))
     return facts + [(name, f"{dense / ours:.1f}&times;") for name, (ours, dense) in pairs if dense > 1.05 * ours]
 
 
-def _sections(model: QKMeans, found: Survey, cost: Cost, shape: Shape | None) -> list[str]:
-    centroids = gallery(model, found, shape) if shape is not None else heat_map(model, found)
+def _sections(model: QKMeans, survey: Survey, cost: Cost, shape: Shape | None) -> list[str]:
+    centroids = gallery(model, survey, shape) if shape is not None else heat_map(model, survey)
     history = getattr(model, "objective_history_", np.empty(0))
     sections = [
         _section("Centroids", *centroids, wide=True),
-        _section("Map of the clusters", *cluster_map(model, found, shape)),
-        _section("Time and size against dense centroids", _bars(cost), _how_measured(cost)),
+        _section("Map of the clusters", *cluster_map(model, survey, shape)),
+        _section("Time and size compared with dense centroids", _bars(cost), _how_measured(cost)),
     ]
-    if found.sizes is not None:
-        sections.append(_section("Sizes of the clusters", *size_curve(found.sizes)))
+    if survey.sizes is not None:
+        sections.append(_section("Sizes of the clusters", *size_curve(survey.sizes)))
     if len(history):
         sections.append(_section("Objective during the fit", *objective_curve(history, model.n_iter_)))
-    sections.append(
-        _section("Result", _table(_result(model)), wide=len(sections) % 2 == 1)
-    )  # half a line if one is free
+    sections.append(_section("Result", _table(_result(model)), wide=len(sections) % 2 == 1))
     if model.product_ is not None:
         sections.append(_section("Factors", *factor_patterns(model.product_), wide=True))
     return [*sections, _section("Parameters", _table(_parameters(model)), wide=True)]
@@ -152,11 +152,11 @@ def _section(heading: str, body: str, note: str = "", *, wide: bool = False) -> 
     return f'<section id="{name}"{kind}><h2>{heading}</h2><figure>{body}{caption}</figure></section>'
 
 
-# ---- against dense --------------------------------------------------------------------------------------------------
+# ---- compared with dense centroids -----------------------------------------------------------------------------------
 
 
 def _bars(cost: Cost) -> str:
-    """Pairs of bars, each pair on its own scale."""
+    """Return pairs of bars, each pair with its own scale."""
     groups = (
         ("Microseconds per row", cost.microseconds, "faster", "slower"),
         ("Multiply-adds per row", cost.macs, "fewer", "more"),
@@ -181,11 +181,11 @@ def _bar(name: str, value: float, largest: float, kind: str) -> str:
 
 def _how_measured(cost: Cost) -> str:
     threads = "1 thread" if cost.n_threads == 1 else f"{cost.n_threads} threads"
-    source = "rows made up about the centroids" if cost.agreement is None else "of the rows"
-    same = "" if cost.agreement is None else f" Both give the same label to {100 * cost.agreement:.4g} % of them."
+    source = "random rows around the centroids" if cost.agreement is None else "of the rows"
+    same = "" if cost.agreement is None else f" Both give {100 * cost.agreement:.4g} % of these rows the same label."
     return (
-        f"Measured when this page was written: <code>predict</code> on {cost.n_rows:,} {source}, {threads}, best of "
-        f"several runs, against a matrix product by BLAS and arg-min with the same centroids.{same}"
+        f"Measured when this page was written, on {cost.n_rows:,} {source} with {threads}, best of several runs: "
+        f"<code>predict</code> of this model, and a matrix product by BLAS with arg-min for the same centroids.{same}"
     )
 
 
@@ -210,7 +210,7 @@ def _shown(value: Any) -> str:
 
 
 def _result(model: QKMeans) -> dict[str, str]:
-    """What the fit has come to."""
+    """Return the facts about the fit."""
     product = model.product_
     lines = {
         "objective of the fit": f"{model.inertia_:,.8g}",
@@ -224,6 +224,6 @@ def _result(model: QKMeans) -> dict[str, str]:
         "non-zeros of the factors": f"{product.nnz:,}",
         "compression": f"{product.shape[0] * product.shape[1] / max(1, product.nnz):.1f}",
     }
-    if model._fitted_shortlist != 0:
-        lines |= {"exact distances per row": f"{model.n_candidates_:.2f}", "reach of the screen": f"{model.reach_:.3g}"}
+    if model.assigner_.centers_are_means:
+        lines |= {"exact distances per row": f"{model.n_candidates_:.2f}", "margin": f"{model.margin_:.3g}"}
     return lines

@@ -1,4 +1,4 @@
-"""Pixels as PNG pictures within a page."""
+"""PNG images inside a page."""
 
 import base64
 import struct
@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}  # grey, RGB, RGB with opacity
-_BELOW, _ABOVE = (49, 104, 205), (230, 97, 1)  # both can be told from white and from black
+_BELOW, _ABOVE = (49, 104, 205), (230, 97, 1)  # visible on white and on black
 
 
 def data_uri(pixels: NDArray[np.uint8]) -> str:
-    """The address of a picture that holds the picture itself; pixels are h x w, or h x w x 3 or 4."""
+    """Return a data URI of an image of shape (h, w), (h, w, 3) or (h, w, 4)."""
     return "data:image/png;base64," + base64.b64encode(encode(pixels)).decode()
 
 
 def encode(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file."""
+    """Return the bytes of a PNG file."""
     height, width, depth = pixels.shape if pixels.ndim == 3 else (*pixels.shape, 1)
     header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[depth], 0, 0, 0)
-    lines = np.zeros((height, 1 + width * depth), np.uint8)  # each begins with a zero: no filter
+    lines = np.zeros((height, 1 + width * depth), np.uint8)  # each begins with the number of its filter, 0 for none
     lines[:, 1:] = pixels.reshape(height, -1)
     parts = (b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*part) for part in parts)
@@ -32,7 +32,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def tinted(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Values from -1 to 1 as blue and orange, the smaller the more transparent: it suits any background."""
+    """Return values from -1 to 1 as blue to orange; values near zero are transparent, to suit any background."""
     values = np.clip(values, -1, 1)
     pixels = np.empty((*values.shape, 4), np.uint8)
     pixels[..., :3] = np.where(values[..., None] < 0, _BELOW, _ABOVE)
@@ -41,7 +41,7 @@ def tinted(values: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def shrunk(values: NDArray[Any], most: int, axis: int) -> NDArray[Any]:
-    """Means of neighbours along an axis, so that at most so many are left."""
+    """Return means of neighbours along an axis, at most so many."""
     n = values.shape[axis]
     if n <= most:
         return values

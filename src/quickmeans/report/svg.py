@@ -1,40 +1,40 @@
-"""Axes and marks, as SVG in the colours of the page."""
+"""Axes and marks in SVG, in the colours of the page."""
 
 import math
 from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
-WIDTH, HEIGHT = 360, 232  # small, so that letters are still readable on a phone
+WIDTH, HEIGHT = 360, 232  # small, so that text is readable on a phone
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 10, 10, 40
 
 
 def drawing(marks: Iterable[str], description: str, height: float = HEIGHT) -> str:
-    """Marks as a picture with a text for those who do not see it."""
+    """Return an SVG element of marks, with a description for screen readers."""
     return f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(description)}">{"".join(marks)}</svg>'
 
 
 def text(x: float, y: float, words: str, anchor: str = "middle", turned: bool = False) -> str:
-    """Some words; turned ones are read from below."""
+    """Return a text element; `turned` text runs upwards."""
     turn = f' transform="rotate(-90 {x:g} {y:g})"' if turned else ""
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{turn}>{escape(words)}</text>'
 
 
 def polyline(points: Iterable[tuple[float, float]], kind: str) -> str:
-    """A line through points."""
+    """Return a line through points."""
     return f'<polyline class="{kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/>'
 
 
 class Axes:
-    """A frame with ticks: x and y are functions from data to the picture."""
+    """Axes with ticks; `x` and `y` map data to the picture."""
 
     def __init__(self, x_range: tuple[float, float], y_range: tuple[float, float]) -> None:
         self.x = _scale(x_range, (_LEFT, WIDTH - _RIGHT))
         self.y = _scale(y_range, (HEIGHT - _BOTTOM, _TOP))
         self.x_range, self.y_range = x_range, y_range
 
-    def frame(self, x_label: str, y_label: str, y_text: Callable[[float], str] | None = None) -> list[str]:
-        """Lines for the eye, numbers at them, and what the axes mean."""
+    def marks(self, x_label: str, y_label: str, y_text: Callable[[float], str] | None = None) -> list[str]:
+        """Return grid lines, numbers and labels."""
         marks = []
         for value in ticks(*self.y_range, 5):
             y = self.y(value)
@@ -53,7 +53,7 @@ def _scale(data: tuple[float, float], picture: tuple[float, float]) -> Callable[
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers from low to high, 1, 2 or 5 times a power of ten apart, with at most so many gaps."""
+    """Return multiples of 1, 2 or 5 times a power of ten from low to high, with at most so many gaps."""
     if not high > low:
         return [low]
     power = 10 ** math.floor(math.log10((high - low) / most))
@@ -62,7 +62,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def number(value: float) -> str:
-    """A number for the page: all digits before the point, or powers of ten if these are too many."""
+    """Return a number as 52,577 or, if it is very large or small, with a power of ten."""
     if 1e-3 <= abs(value) < 1e7 or value == 0:
         return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"
     digits, power = f"{value:.2e}".split("e")
@@ -70,7 +70,7 @@ def number(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """A number in few letters."""
+    """Return a number as 999, 1.5k or 2M."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if unit <= abs(value) < 1e3 * unit:
             return f"{value / unit:.3g}{letter}"

@@ -1,1 +1,1 @@
-"""Inverted lists: what is scanned, once the coarse step has said where."""
+"""Nearest-neighbour search: rows in inverted lists, and the coarse step that finds the lists of a query."""

@@ -1,7 +1,7 @@
-r"""Inverted lists by faiss.
+"""Inverted lists by faiss.
 
-faiss keeps the rows and computes the distances; which lists a row goes to, and which are scanned for a query, the
-caller decides. An index made here is an ordinary faiss index, with the centroids in a flat quantizer of its own.
+faiss keeps the rows and computes the distances. The caller decides which list a row is added to and which lists are
+searched. The lists are an ordinary faiss index, which has the centroids in a flat quantizer.
 """
 
 import re
@@ -18,14 +18,14 @@ Lists = Any  # a faiss.IndexIVF
 
 PAYLOADS = "'flat', 'sq8', or 'pq' with the number of parts, such as 'pq16' or 'pq16x4'"
 _PQ = re.compile(r"pq(\d+)(?:x(\d+))?")
-_FEWEST_CODES = 39  # faiss warns about fewer training rows per code
+_ROWS_PER_CODE = 39  # faiss's min_points_per_centroid: it warns about fewer training rows per code
 
 
 def faiss_library() -> ModuleType:
-    """The module, or an error that says how to get it."""
+    """The module faiss, or an error that says how to install it."""
     try:
         if "faiss" not in sys.modules:
-            forget_libraries()  # faiss brings more of them
+            forget_libraries()  # faiss loads a BLAS of its own
         import faiss
     except ImportError:
         raise ImportError(
@@ -36,7 +36,7 @@ def faiss_library() -> ModuleType:
 
 
 def check_payload(payload: Any, n_features: int | None = None) -> None:
-    """Refuse what is no payload, or none for rows of this width."""
+    """Refuse a payload that does not exist, or that rows with so many features cannot have."""
     if payload in ("flat", "sq8"):
         return
     parts = _PQ.fullmatch(payload) if isinstance(payload, str) else None
@@ -49,8 +49,18 @@ def check_payload(payload: Any, n_features: int | None = None) -> None:
         raise ValueError(f"payload {payload!r} must cut {n_features} features into equal parts.")
 
 
+def build_lists(
+    centers: NDArray[Any], payload: str, similarity: bool, rows: NDArray[np.float32], labels: NDArray[Any]
+) -> Lists:
+    """Lists of these rows, by their labels, with row numbers as ids."""
+    lists = make_lists(centers, payload, similarity)
+    train_codes(lists, rows)
+    add_rows(lists, rows, labels, np.arange(len(rows)))
+    return lists
+
+
 def make_lists(centers: NDArray[Any], payload: str, similarity: bool) -> Lists:
-    """Empty lists for rows near these centroids; compared by inner products if `similarity`, else by distances."""
+    """One empty list per centroid; rows are compared by inner products if `similarity`, else by distances."""
     faiss = faiss_library()
     K, D = centers.shape
     metric = faiss.METRIC_INNER_PRODUCT if similarity else faiss.METRIC_L2
@@ -64,31 +74,34 @@ def make_lists(centers: NDArray[Any], payload: str, similarity: bool) -> Lists:
         parts = _PQ.fullmatch(payload)
         assert parts is not None
         lists = faiss.IndexIVFPQ(quantizer, D, K, int(parts[1]), int(parts[2] or 8), metric)
-    lists.own_fields = True  # the quantizer belongs to the lists, also when they are copied or written
+    lists.own_fields = True  # the lists free the quantizer, and Python does not
     quantizer.this.disown()
     return lists
 
 
 def train_codes(lists: Lists, rows: NDArray[np.float32]) -> None:
-    """Fit the codes of a payload that has any."""
+    """Train the codes of payloads other than "flat"."""
     faiss = faiss_library()
     if isinstance(lists, faiss.IndexIVFPQ):
         n_codes = 2**lists.pq.nbits
         if len(rows) < n_codes:
             raise ValueError(f"A payload of {n_codes} codes needs at least as many rows, got {len(rows)}.")
-        lists.pq.cp.min_points_per_centroid = min(_FEWEST_CODES, len(rows) // n_codes)
+        lists.pq.cp.min_points_per_centroid = min(_ROWS_PER_CODE, len(rows) // n_codes)
     lists.train(rows)
 
 
 def add_rows(lists: Lists, rows: NDArray[np.float32], labels: NDArray[Any], ids: NDArray[np.int64]) -> None:
-    """Put every row into the list that its label names."""
+    """Add every row to the list that its label names."""
     pointer = faiss_library().swig_ptr
     labels, ids = np.ascontiguousarray(labels, np.int64), np.ascontiguousarray(ids, np.int64)
     lists.add_core(len(rows), pointer(rows), pointer(ids), pointer(labels))
 
 
 def coarse_scores(lists: Lists, queries: NDArray[np.float32], at: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Squared distances or inner products of queries and the centroids of their lists, which codes are relative to."""
+    """Squared distances or inner products between queries and the centroids of their lists.
+
+    Codes need them, being relative to the centroid; for the payload "flat" they are zeros.
+    """
     faiss = faiss_library()
     scores = np.zeros(at.shape, np.float32)
     if not isinstance(lists, faiss.IndexIVFFlat):
@@ -99,7 +112,7 @@ def coarse_scores(lists: Lists, queries: NDArray[np.float32], at: NDArray[np.int
 
 
 def remove_rows(lists: Lists, ids: NDArray[np.int64]) -> None:
-    """Take away the rows with these ids, all of which must be there."""
+    """Remove the rows with these ids, which must be in the lists."""
     lists.remove_ids(faiss_library().IDSelectorBatch(np.ascontiguousarray(ids, np.int64)))
 
 
@@ -109,8 +122,16 @@ def list_sizes(lists: Lists) -> NDArray[np.int64]:
 
 
 def list_rows(lists: Lists, label: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The rows of a list with the payload "flat", and their ids; both as they stand in memory."""
+    """The rows of a list with the payload "flat", and their ids; both are views of faiss's memory."""
     faiss = faiss_library()
     size = lists.invlists.list_size(label)
     codes = faiss.rev_swig_ptr(lists.invlists.get_codes(label), size * lists.code_size)
     return codes.view(np.float32).reshape(size, lists.d), faiss.rev_swig_ptr(lists.invlists.get_ids(label), size)
+
+
+def exported(lists: Lists, nprobe: int, *, normalize: bool) -> Any:
+    """A copy as a faiss index that searches `nprobe` lists; with `normalize` it first divides rows by their lengths."""
+    faiss = faiss_library()
+    index = faiss.clone_index(lists)
+    index.nprobe = nprobe
+    return faiss.IndexPreTransform(faiss.NormalizationTransform(lists.d, 2.0), index) if normalize else index

@@ -7,9 +7,11 @@ from quickmeans.transform.fixed import dct, haar, hadamard
 from quickmeans.transform.hierarchical import hierarchical_palm4msa
 from quickmeans.transform.palm import palm4msa
 from quickmeans.transform.product import SparseProduct
+from quickmeans.transform.solvers import SolverSettings
 
 __all__ = [
     "Factorization",
+    "SolverSettings",
     "SparseProduct",
     "dct",
     "factorize",

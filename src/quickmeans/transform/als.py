@@ -1,22 +1,22 @@
 r"""Sparse alternating least squares: :math:`U \approx C W` within a budget of multiply-adds.
 
-Both factors are solved for exactly on their supports, in turn, and the supports are found by price (:mod:`.pair`).
-The start is the leading singular vectors, rotated to have as many small entries as possible and cut to the budget at
-one go. Then, round after round, the most promising entries come in, the cheapest go, and the exchange stands if the
-objective has fallen.
+The two factors are solved for in turn, exactly on their supports (:mod:`.pair`). The start is the leading singular
+vectors, rotated to have as many small entries as possible and cut to the budget. Then, in every round, the entries with
+the largest gain are added and the ones with the lowest price are removed. A round that does not lower the objective is
+undone.
 
-How far singular vectors may be mixed by the rotation depends on the spectrum. Where it is flat, all of them together
-give the sparsest basis; where it falls steeply, that would spread the few strong directions over all atoms, and
-rotating within bands of similar singular values is far better. Both are tried for a few rounds, and the better one goes
-on.
+Which singular vectors may be mixed by the rotation depends on the spectrum. If it is flat, rotating all of them
+together gives the sparsest basis. If it falls steeply, that would spread the few strong directions over all atoms (the
+rows of W), and rotating within bands of similar singular values is far better. Both starts are tried for a few rounds,
+and the better one is kept.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from quickmeans.checks import check_number, check_whole
 from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform.chain import Chain
 from quickmeans.transform.direct import largest_entries, singular_vectors, truncated_svd
@@ -26,22 +26,23 @@ from quickmeans.transform.factorization import (
     Factorization,
     Factors,
     check_matrix,
-    check_positive,
     check_squares,
     check_weights,
     finished,
     objective,
     result_dtype,
 )
+from quickmeans.transform.factors import MOST_FACTORS, dense
 from quickmeans.transform.pair import Pair
 from quickmeans.transform.product import SparseProduct
 from quickmeans.transform.varimax import varimax
 
-_GROWTH = 0.3  # entries that come in, as a share of the budget
+# Chosen between error and time: benchmarks/solver_constants.py prints both at lower and higher values.
+_GROWTH = 0.3  # entries added in a round, as a share of the budget
 _KEEP = 0.9  # share of the entries that one step of pruning keeps
-_BANDS = (8.0, np.inf)  # largest ratio of singular values that are rotated together
+_BANDS = (8.0, np.inf)  # largest ratio of singular values that are rotated together, in each of the two starts
 _TRIAL = 3  # rounds before the better start is chosen
-_REFITS = 3  # rounds of least squares when the supports stay
+_REFITS = 3  # rounds of least squares if supports are kept
 
 
 @with_one_blas_thread
@@ -63,53 +64,52 @@ def sparse_als(
     ----------
     U : array of shape (K, D)
         Finite real numbers.
-    compression : float
-        The budget is K D / `compression` multiply-adds: non-zeros, or all entries of a factor more than half full. With
-        1 or less the product is U itself.
-    weights : array of shape (K,), optional
-        The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`.
-    inner_dim : int or "auto"
-        The most atoms: C is K x r, W is r x D, and r is at most this and the rank of U. With "auto" the square root of
-        the budget; atoms that are not worth their entries go.
-    n_factors : int
-        How many factors. With more than two, r x r matrices stand between C and W, identities to begin with.
-    init : "auto", "svd", "identity" or SparseProduct
-        "svd": rotated singular vectors. "identity": the largest entries of U themselves, one factor. "auto": the best
-        of these two and of a truncated singular value decomposition. A product of two or more factors: go on from it,
-        on its supports.
-    max_iter : int
-        The most rounds of exchange after the choice of a start; with 0 and a product to go on from, its supports stay.
-    tol : float
-        Stop when a round lowers the objective by less than this share.
-    callback : callable, optional
-        Called as ``callback(round, objective)``; a true result stops.
+    compression : float, default=10.0
+        The budget is K D / `compression` multiply-adds: the non-zeros of the factors, and all entries of a factor that
+        is more than half full. With 1 or less the product is U itself.
+    weights : array of shape (K,), default=None
+        The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`; None stands for ones.
+    inner_dim : int or "auto", default="auto"
+        The largest inner dimension r: C is K x r, W is r x D, and r is at most this number and the rank of U. "auto" is
+        the square root of the budget. Atoms that are not worth their entries are removed.
+    n_factors : int, default=2
+        The number of factors, from 2 to 64. The ones between C and W are r x r and start as identities.
+    init : "auto", "svd", "identity" or SparseProduct, default="auto"
+        "svd" starts from rotated singular vectors. "identity" takes the largest entries of U itself, as one factor.
+        "auto" takes the best of these two and of a truncated singular value decomposition. A product of two or more
+        factors is continued from, with its supports.
+    max_iter : int, default=5
+        The most rounds after the choice of a start. With 0, a product given as `init` keeps its supports.
+    tol : float, default=1e-3
+        Stop when a round lowers the objective by less than this share of it.
+    callback : callable, default=None
+        Called as ``callback(round, objective)`` after every round; a true result stops the solver.
 
     Returns
     -------
     Factorization
-        The product has float32 factors if U is float32, else float64; all arithmetic is in float64. Nothing is random.
+        Its factors are float32 if U is float32 or float16, else float64. All arithmetic is in float64, and there is no
+        randomness.
     """
     matrix = check_matrix(U)
     n = check_weights(weights, len(matrix))
-    check_positive("max_iter", max_iter, whole=True, zero=True)
-    check_positive("tol", tol, zero=True)
-    check_positive("n_factors", n_factors, whole=True)
-    if n_factors < 2:
-        raise ValueError(f"n_factors must be at least 2, got {n_factors}.")
+    check_whole("max_iter", max_iter, 0)
+    check_number("tol", tol, 0)
+    check_whole("n_factors", n_factors, 2, most=MOST_FACTORS)
     if not isinstance(init, SparseProduct) and init not in ("auto", "svd", "identity"):
         raise ValueError(f"init must be 'auto', 'svd', 'identity' or a SparseProduct, got {init!r}.")
-    check_squares(matrix, n)
     budget = check_budget(matrix.shape, compression)
+    if budget < matrix.size:
+        check_squares(matrix, n)
     r = _most_atoms(inner_dim, budget, matrix.shape)
     factors, history, converged = _solve(matrix, n, budget, r, n_factors, init, _Stop(max_iter, tol, callback))
     return finished(matrix, n, factors, history, converged, result_dtype(U))
 
 
 def check_budget(shape: tuple[int, int], compression: float) -> int:
-    """The multiply-adds that a compression leaves; there must be enough for one entry per row and a basis."""
-    check_positive("compression", compression)
+    """Return the multiply-adds that a compression allows; each row needs at least one, and the basis at least one."""
     K, D = shape
-    budget = int(K * D / compression)
+    budget = int(min(K * D / check_number("compression", compression, 0, above=True), K * D))
     if budget < min(K + 1, K * D):
         raise ValueError(
             f"compression {compression:g} leaves {budget} non-zeros, but {K} rows need one each and a basis: "
@@ -119,9 +119,9 @@ def check_budget(shape: tuple[int, int], compression: float) -> int:
 
 
 def _most_atoms(inner_dim: int | str, budget: int, shape: tuple[int, int]) -> int:
-    if inner_dim != "auto":
-        check_positive("inner_dim", inner_dim, whole=True)
-    return min(int(np.sqrt(budget) if inner_dim == "auto" else inner_dim), *shape)
+    if inner_dim == "auto":
+        return min(int(np.sqrt(budget)), *shape)
+    return min(check_whole("inner_dim", inner_dim, 1, " or 'auto'"), *shape)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class _Stop:
     callback: Callback | None
 
 
-Solution = tuple[Factors, list[float], bool]  # with the history, and whether it settled
+Solution = tuple[Factors, list[float], bool]  # factors, history of the objective, whether it converged
 
 
 def _solve(U: Array, n: Array, budget: int, r: int, n_factors: int, init: str | SparseProduct, stop: _Stop) -> Solution:
@@ -140,7 +140,7 @@ def _solve(U: Array, n: Array, budget: int, r: int, n_factors: int, init: str | 
     if not U.any():
         return [np.zeros((len(U), 1)), np.zeros((1, U.shape[1]))], [0.0], True
     if isinstance(init, SparseProduct):
-        return _go_on(U, n, budget, init, stop)
+        return _continue(U, n, budget, init, stop)
     closed = {"identity": [largest_entries], "svd": [], "auto": [largest_entries, truncated_svd]}[init]
     candidates = [_in_closed_form(U, n, factors) for kind in closed if (factors := kind(U, n, budget)) is not None]
     if init != "identity":
@@ -153,7 +153,7 @@ def _in_closed_form(U: Array, n: Array, factors: Factors) -> Solution:
 
 
 def _learn(U: Array, n: Array, budget: int, r: int, n_factors: int, stop: _Stop) -> Solution:
-    """From singular vectors; middle factors begin as identities."""
+    """Learn the factors from singular vectors; the middle factors start as identities."""
     spare = (n_factors - 2) * r
     if budget - spare < len(U) + 1:
         raise ValueError(
@@ -173,14 +173,14 @@ def _learn(U: Array, n: Array, budget: int, r: int, n_factors: int, stop: _Stop)
     return chain.factors(), history, converged
 
 
-def _go_on(U: Array, n: Array, budget: int, product: SparseProduct, stop: _Stop) -> Solution:
-    """From the factors of a product, on their supports."""
+def _continue(U: Array, n: Array, budget: int, product: SparseProduct, stop: _Stop) -> Solution:
+    """Start from the factors of a product, on their supports."""
     if len(product.factors) < 2 or product.shape != U.shape:
         raise ValueError(
             f"init must be a product of two or more factors of shape {U.shape}, "
             f"got {len(product.factors)} of shape {product.shape}."
         )
-    factors = [np.asarray(S.toarray() if sp.issparse(S) else S, np.float64) for S in product.factors]
+    factors = [dense(S) for S in product.factors]
     solver: Pair | Chain = Pair(U, n, budget) if len(factors) == 2 else Chain(U, n, budget)
     solver.start(factors)
     solver.meet_budget(_KEEP)
@@ -192,13 +192,13 @@ def _go_on(U: Array, n: Array, budget: int, product: SparseProduct, stop: _Stop)
 
 
 def _best_start(pair: Pair, r: int) -> float:
-    """Rotated singular vectors in C and W, with the bands that do best in the first rounds; the objective then."""
+    """Start from rotated singular vectors, with the bands that are best after a few rounds; return the objective."""
     V = singular_vectors(np.sqrt(pair.n)[:, None] * pair.U, r)
     values = np.sqrt(pair.n @ (pair.U @ V) ** 2)
     best, state = np.inf, {}
     for ratio in _BANDS:
         if np.isinf(ratio) and values[0] <= _BANDS[0] * values[-1]:
-            continue  # one band either way
+            continue  # both ratios give one band
         W = _rotated(V, values, ratio)
         C = pair.U @ W
         pair.start([C, W.T])
@@ -212,7 +212,7 @@ def _best_start(pair: Pair, r: int) -> float:
 
 
 def _rotated(V: Array, values: Array, ratio: float) -> Array:
-    """Varimax within bands of columns whose singular values differ by the ratio at most."""
+    """Rotate by varimax within bands of columns whose singular values differ by at most the given ratio."""
     bands, begin = [], 0
     while begin < len(values):
         end = max(begin + 1, int(np.count_nonzero(values * ratio >= values[begin])))
@@ -222,7 +222,7 @@ def _rotated(V: Array, values: Array, ratio: float) -> Array:
 
 
 def _exchange(solver: Pair | Chain, first: float, stop: _Stop) -> tuple[list[float], bool]:
-    """Rounds of growing and pruning, each kept only if it lowers the objective; the history and whether it settled."""
+    """Add and remove entries in rounds that lower the objective; return its history and whether it converged."""
     history, growth = [first], _GROWTH
     for i in range(stop.max_iter):
         before = solver.state()

@@ -5,9 +5,10 @@ For factor q, with :math:`L = S_1 \cdots S_{q-1}` and :math:`R = S_{q+1} \cdots 
 .. math:: \langle S, P S G\rangle - 2 \langle S, M\rangle + \|N^{1/2} U\|^2, \qquad
           P = L' N L, \quad G = R R', \quad M = L' N U R'.
 
-The first factor falls apart into rows and the last into columns, each solved exactly; the others are solved by
-conjugate gradients on their support. No step raises the objective. Entries come in by
-:math:`g_{ij}^2 / (P_{ii} G_{jj})`, g the gradient, and go by :math:`s_{ij}^2 P_{ii} G_{jj}`.
+For the first factor it is a sum over rows and for the last over columns, each solved exactly. The other factors are
+solved for by conjugate gradients on their supports. No step raises the objective. The gain of adding an entry is about
+:math:`g_{ij}^2 / (P_{ii} G_{jj})`, with g the gradient; the price of removing one is about
+:math:`s_{ij}^2 P_{ii} G_{jj}`.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import numpy as np
 from quickmeans.transform.factorization import Array, Factors
 from quickmeans.transform.pair import cost, fit_rows, protect_one_of_every_row, smallest
 
-_STEPS = 10  # of conjugate gradients for a middle factor
+_STEPS = 10  # of conjugate gradients for a middle factor in one sweep (see benchmarks/solver_constants.py)
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -30,15 +31,16 @@ class Chain:
         self.total = float(n @ np.einsum("kd,kd->k", U, U))
 
     def start(self, factors: Factors) -> None:
-        """Begin with these factors, on their supports."""
+        """Start from these factors, on their supports."""
         self.S = [np.ascontiguousarray(S) for S in factors]
         self.supports = [(S != 0).astype(np.uint8) for S in self.S]
 
     def factors(self) -> Factors:
+        """Return the present factors."""
         return self.S
 
     def fit(self) -> float:
-        """Solve for every factor, from the first to the last; the objective then."""
+        """Solve for every factor, from the first to the last, and return the objective."""
         last = len(self.S) - 1
         for q, (L, R) in enumerate(self._sides()):
             if q == 0:
@@ -56,12 +58,12 @@ class Chain:
         return self.objective
 
     def meet_budget(self, keep: float) -> None:
-        """Prune if need be."""
+        """Prune the factors if they exceed the budget."""
         if self.macs > self.budget:
             self.prune(keep)
 
     def prune(self, keep: float) -> float:
-        """Take the cheapest entries away, a share at a time, until the budget is met; the objective then."""
+        """Remove the entries of lowest price, a share at a time, until the budget is met; return the objective."""
         while (surplus := self.macs - self.budget) > 0:
             prices = [
                 np.where(support > 0, S**2 * self._terms(q, L, R)[2], np.inf)
@@ -77,7 +79,7 @@ class Chain:
         return self.fit()
 
     def grow(self, count: int) -> None:
-        """Let in the entries whose gradients promise most."""
+        """Add the `count` entries of largest gain to the supports, and solve on them."""
         gains = []
         for q, ((L, R), S, support) in enumerate(zip(self._sides(), self.S, self.supports, strict=True)):
             M, apply, curvature = self._terms(q, L, R)
@@ -90,17 +92,19 @@ class Chain:
 
     @property
     def macs(self) -> int:
+        """The multiply-adds of all factors."""
         return sum(map(cost, self.supports))
 
     def state(self) -> dict[str, Any]:
-        """What :meth:`restore` brings back."""
+        """Return a copy of the factors and supports for :meth:`restore`."""
         return {name: [np.copy(part) for part in getattr(self, name)] for name in ("S", "supports")}
 
     def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state."""
         vars(self).update(state)
 
     def _sides(self) -> Any:
-        """L and R of every factor in turn, L with the factors as they are by then."""
+        """Yield L and R of every factor in turn; L is computed from the factors as they are at that moment."""
         right: list[Any] = [None]
         for S in self.S[:0:-1]:
             right.insert(0, S if right[0] is None else S @ right[0])
@@ -110,7 +114,7 @@ class Chain:
             L = self.S[q] if L is None else L @ self.S[q]
 
     def _terms(self, q: int, L: Any, R: Any) -> tuple[Array, Callable[[Array], Array], Array]:
-        """M, S -> P S G, and the diagonal of that map."""
+        """Return M, the map S -> P S G, and the diagonal of that map."""
         n, right = self.n[:, None], self.U if R is None else self.U @ R.T
         if q == 0:
             G = R @ R.T
@@ -123,19 +127,19 @@ class Chain:
 
 
 def _conjugate_gradients(S: Array, M: Array, apply: Callable[[Array], Array], curvature: Array, support: Any) -> Array:
-    """Lower <S, A S> - 2 <S, M> over the entries of the support, preconditioned by the diagonal of A."""
+    """Minimise <S, A S> - 2 <S, M> over the entries of the support; the diagonal of A is the preconditioner."""
     on = (support > 0) & (curvature > 1e-12 * curvature.max())
     inverse = np.divide(1.0, curvature, out=np.zeros(S.shape), where=on)
     residual = np.where(on, M - apply(S), 0)
-    step = inverse * residual
-    power = first = float(np.vdot(residual, step))
+    direction = inverse * residual
+    slope = first = float(np.vdot(residual, direction))
     for _ in range(_STEPS):
-        image = np.where(on, apply(step), 0)
-        bend = float(np.vdot(step, image))
-        if power <= 1e-20 * first or bend <= _TINY:
+        image = np.where(on, apply(direction), 0)
+        bend = float(np.vdot(direction, image))
+        if slope <= 1e-20 * first or bend <= _TINY:
             break
-        S = S + power / bend * step
-        residual = residual - power / bend * image
-        last, power = power, float(np.vdot(residual, inverse * residual))
-        step = inverse * residual + power / last * step
+        S = S + slope / bend * direction
+        residual = residual - slope / bend * image
+        last, slope = slope, float(np.vdot(residual, inverse * residual))
+        direction = inverse * residual + slope / last * direction
     return S

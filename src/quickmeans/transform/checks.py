@@ -1,58 +1,19 @@
-"""What may come in: the factors of a product, and the rows it is applied to."""
+"""Checks of the arrays that a product is applied to."""
 
-from collections.abc import Iterable
-from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans.kernels import readable as readable
+from quickmeans.checks import check_number
+from quickmeans.kernels import readable
 
-Factor: TypeAlias = Any  # a scipy.sparse.csr_array (SciPy is untyped) or a NumPy array
-
-LARGEST_SIDE = 2**31 - 1
-# A factor with more than this share of non-zeros is stored as a dense array, and counted as one: with its
-# indices, a CSR array of float32 takes twice the memory per entry. (For speed, native code decides again for every
-# sixteen rows: kDenseSliceShare in native/product.cpp.)
-DENSE_SHARE = 0.5
+_LARGEST_TILE = 64  # rows that the native code handles together; it reports the first row of the tile that it refuses
 
 
-def check_factors(factors: Iterable[Any]) -> tuple[Factor, ...]:
-    """Read-only copies of the factors, of one floating dtype, each sparse or dense as suits it."""
-    if sp.issparse(factors) or getattr(factors, "ndim", None) == 2:
-        raise TypeError("SparseProduct takes a sequence of factors, got a single matrix; write SparseProduct([S]).")
-    if isinstance(factors, str) or not isinstance(factors, Iterable):
-        raise TypeError(f"SparseProduct takes a sequence of factors, got {factors!r}.")
-    matrices = [_as_matrix(factor, q) for q, factor in enumerate(factors, 1)]
-    if not matrices:
-        raise ValueError("SparseProduct needs at least one factor, got an empty sequence.")
-    for q, (left, right) in enumerate(pairwise(matrices), 1):
-        if left.shape[1] != right.shape[0]:
-            raise ValueError(
-                f"Factors {q} and {q + 1} do not chain: their shapes are {left.shape} and {right.shape}, "
-                f"but factor {q + 1} must have {left.shape[1]} rows."
-            )
-    dtype = working_dtype(*(matrix.dtype for matrix in matrices))
-    return tuple(_canonical(matrix, dtype, q) for q, matrix in enumerate(matrices, 1))
-
-
-def _as_matrix(factor: Any, q: int) -> Any:
-    matrix = factor if sp.issparse(factor) else _as_array(factor, f"Factor {q}")
-    if matrix.ndim != 2:
-        hint = "; for a single matrix S write SparseProduct([S])" if matrix.ndim == 1 else ""
-        raise ValueError(f"Factor {q} must be a 2-D matrix, got {matrix.ndim}-D{hint}.")
-    if min(matrix.shape) == 0:
-        raise ValueError(f"Factor {q} has shape {matrix.shape}; every factor needs at least one row and one column.")
-    if max(matrix.shape) > LARGEST_SIDE:
-        raise ValueError(f"Factor {q} has shape {matrix.shape}; a side may be at most {LARGEST_SIDE} long.")
-    check_real(matrix.dtype, f"Factor {q}")  # sparse ones have not been asked yet
-    return matrix
-
-
-def _as_array(value: Any, name: str) -> NDArray[Any]:
-    """value as an array of real numbers, without copying it."""
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Return the value as an array of real numbers, without copying an array."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; say what the masked entries are worth with its filled() method.")
     try:
@@ -65,57 +26,21 @@ def _as_array(value: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _canonical(matrix: Any, dtype: np.dtype[Any], q: int) -> Factor:
-    """CSR with sorted indices and no explicit zeros, or a dense array; a copy that nobody can write to."""
-    if sp.issparse(matrix):
-        with np.errstate(over="ignore"):
-            factor = sp.csr_array(matrix, dtype=dtype, copy=True)
-        factor.sum_duplicates()
-        factor.eliminate_zeros()
-        if factor.nnz > DENSE_SHARE * matrix.shape[0] * matrix.shape[1]:
-            return _canonical(factor.toarray(), dtype, q)
-        _check_finite(
-            factor.data, lambda e: (int(np.searchsorted(factor.indptr, e, "right")) - 1, int(factor.indices[e])), q
-        )
-        arrays = [factor.data, factor.indices, factor.indptr]
-    else:
-        with np.errstate(over="ignore"):
-            factor = np.array(matrix, dtype=dtype, order="C")
-        _check_finite(factor.ravel(), lambda e: divmod(e, factor.shape[1]), q)
-        if np.count_nonzero(factor) <= DENSE_SHARE * factor.size:
-            return _canonical(sp.csr_array(factor), dtype, q)
-        arrays = [factor]
-    for array in arrays:
-        array.flags.writeable = False
-    return factor
-
-
-def _check_finite(values: NDArray[Any], position: Any, q: int) -> None:
-    bad = np.flatnonzero(~np.isfinite(values))
-    if bad.size:
-        row, column = position(int(bad[0]))
-        raise ValueError(
-            f"Factor {q} holds {values[bad[0]]} at row {row}, column {column}; "
-            f"every coefficient must be a finite number in {values.dtype}."
-        )
-
-
 def check_real(dtype: np.dtype[Any], name: str) -> None:
-    """Refuse what is not a real number."""
+    """Raise an error unless the dtype is one of real numbers."""
     if dtype.kind not in "fiub":
         raise TypeError(f"{name} has dtype {dtype}; it must hold real numbers (floating point, integer or boolean).")
 
 
-def working_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """float32 or float64: NumPy's common type of the arguments, never narrower than float32."""
-    common = np.result_type(*dtypes)
-    if common.kind != "f":
-        return np.dtype(np.float64)
-    return np.dtype(np.float32 if common.itemsize <= 4 else np.float64)
+def check_dense(X: Any, name: str) -> NDArray[Any]:
+    """Return X as an array of real numbers, without copying an array; raise an error if it is a sparse matrix."""
+    if sp.issparse(X):
+        raise TypeError(f"{name} is a sparse matrix; pass a dense array, by blocks of rows if it is large.")
+    return as_array(X, name)
 
 
 def check_rows(X: Any, n_columns: int) -> NDArray[Any]:
-    """X as a 2-D array of real numbers with the right number of columns; see :func:`readable`."""
+    """Return X as a :func:`readable` 2-D array of real numbers with the given number of columns."""
     rows = check_dense(X, "X")
     if rows.ndim != 2:
         hint = "; for a single row pass X[None, :]" if rows.ndim == 1 and rows.size else ""
@@ -126,7 +51,7 @@ def check_rows(X: Any, n_columns: int) -> NDArray[Any]:
 
 
 def check_operand(x: Any, length: int, shape: tuple[int, int]) -> NDArray[Any]:
-    """The right operand of V @ x, or the left one of x @ V transposed: a vector, or a matrix with `length` rows."""
+    """Return the right operand of ``V @ x``, a vector or a matrix with `length` rows, as an array."""
     operand = check_dense(x, "The operand")
     if operand.ndim not in (1, 2):
         raise ValueError(f"The operand must be a vector or a matrix, got {operand.ndim}-D of shape {operand.shape}.")
@@ -138,14 +63,74 @@ def check_operand(x: Any, length: int, shape: tuple[int, int]) -> NDArray[Any]:
     return operand
 
 
-def check_dense(X: Any, name: str) -> NDArray[Any]:
-    """X as an array of real numbers, not copied."""
-    if sp.issparse(X):
-        raise TypeError(f"{name} is a sparse matrix; pass a dense array, by blocks of rows if it is large.")
-    return _as_array(X, name)
+def check_vector(values: Any, name: str, length: int, unit: str) -> NDArray[np.float64]:
+    """Return one float64 number per `unit`, which is "row" or "column"."""
+    vector = check_dense(values, name).astype(np.float64)
+    if vector.shape != (length,):
+        raise ValueError(f"{name} must have shape ({length},), one value per {unit}, got {vector.shape}.")
+    return vector
+
+
+def check_gamma(gamma: Any, dtype: np.dtype[Any]) -> float:
+    """Return the coefficient of a Gaussian kernel whose values are computed in the given type."""
+    value = check_number("gamma", gamma, 0, above=True)
+    if 2 * value > float(np.finfo(dtype).max):
+        wider = " or use float64" if dtype == np.float32 else ""
+        raise ValueError(f"gamma={gamma!r} is too large for {dtype}; scale X{wider}.")
+    return value
+
+
+def check_mean(mean: Any, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a vector to subtract from rows, in the given type; its square must not overflow."""
+    shift = finite_in(check_vector(mean, "mean", n_columns, "column"), dtype, "mean must be finite")
+    if np.abs(shift).max() > np.sqrt(np.finfo(dtype).max / (16.0 * len(shift))):
+        raise ValueError(f"mean is too large for {dtype}: its square must be finite; scale X and mean.")
+    return shift
+
+
+def working_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32 or float64: NumPy's common type of the arguments, but never narrower than float32."""
+    common = np.result_type(*dtypes)
+    if common.kind != "f":
+        return np.dtype(np.float64)
+    return np.dtype(np.float32 if common.itemsize <= 4 else np.float64)
+
+
+def finite_in(values: NDArray[np.float64], dtype: np.dtype[Any], problem: str) -> NDArray[Any]:
+    """Return the values in the given type, or raise an error that says where the first non-finite one is."""
+    with np.errstate(over="ignore"):
+        converted = values.astype(dtype)
+    bad = np.argwhere(~np.isfinite(converted))
+    if len(bad):
+        where = ", ".join(map(str, bad[0]))
+        remedy = " or use float64" if dtype == np.float32 and np.isfinite(values).all() else ""
+        raise ValueError(f"{problem}{remedy} (the first one that is not finite in {dtype} has index {where}).")
+    return converted
+
+
+def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return ||x||^2 of every row, summed in float64, a block of rows at a time."""
+    norms = np.empty(len(rows))
+    for begin in range(0, len(rows), 1024):
+        block = rows[begin : begin + 1024].astype(np.float64, order="C")  # the same order of summation for every layout
+        np.einsum("ij,ij->i", block, block, out=norms[begin : begin + 1024])
+    return norms
 
 
 def first_bad_position(rows: NDArray[Any]) -> tuple[int, int] | None:
-    """Row and column of the first NaN or infinity, if there is one."""
+    """Return row and column of the first NaN or infinity, or None if all numbers are finite."""
     bad = np.argwhere(~np.isfinite(rows))
     return (int(bad[0, 0]), int(bad[0, 1])) if len(bad) else None
+
+
+def check_comparable(rows: NDArray[Any], first: int, dtype: np.dtype[Any]) -> None:
+    """Raise an error if the native code refused a tile of rows; `first` is its first row, or -1 if it refused none."""
+    if first < 0:
+        return
+    position = first_bad_position(rows[first : first + _LARGEST_TILE])
+    if position is None:
+        remedy = "scale X or use float64" if dtype == np.float32 else "scale X"
+        raise ValueError(f"The products with rows of X from {first} on may overflow {dtype}; {remedy}.")
+    i, j = first + position[0], position[1]
+    what = "NaN" if np.isnan(rows[i, j]) else "infinity"
+    raise ValueError(f"X contains {what} (row {i}, column {j}); only finite numbers can be compared.")

@@ -1,21 +1,21 @@
-r"""Products in closed form at a given number of multiply-adds: what a solver has to beat.
+r"""Products in closed form within a budget of multiply-adds; a solver should be better than these.
 
-Each takes U (K x D), the weights n and the budget, and gives the factors with the least
-:math:`\sum_k n_k \|u_k - v_k\|^2` of its kind, or None if its kind does not fit the budget.
+Each function takes U (K x D), the weights n and the budget. It returns the factors of its kind with the smallest
+:math:`\sum_k n_k \|u_k - v_k\|^2`, or None if no product of its kind is within the budget.
 """
 
 import numpy as np
 import scipy.linalg
 
-from quickmeans.transform.checks import DENSE_SHARE
 from quickmeans.transform.factorization import Array, Factors
+from quickmeans.transform.factors import DENSE_SHARE
 from quickmeans.transform.fixed import dct, haar, hadamard
 
 TRANSFORMS = {"dct": dct, "haar": haar, "hadamard": hadamard}
 
 
 def truncated_svd(U: Array, n: Array, budget: int) -> Factors | None:
-    """The best dense factors, K x r and r x D."""
+    """Return the best dense factors, K x r and r x D."""
     r = budget // sum(U.shape)
     if r == 0:
         return None
@@ -24,7 +24,7 @@ def truncated_svd(U: Array, n: Array, budget: int) -> Factors | None:
 
 
 def largest_entries(U: Array, n: Array, budget: int) -> Factors | None:
-    """U itself with only the entries of the largest n_k u_kj^2, one of every row among them."""
+    """Return U with only the entries of largest n_k u_kj^2 kept, at least one in every row."""
     if budget < len(U):
         return None
     if budget < U.size:
@@ -38,7 +38,7 @@ def largest_entries(U: Array, n: Array, budget: int) -> Factors | None:
 
 
 def largest_per_row(U: Array, budget: int) -> Factors | None:
-    """U itself with equally many entries of every row, the largest ones."""
+    """Return U with only the largest entries of every row kept, equally many in each."""
     count = min(budget // len(U), int(DENSE_SHARE * U.shape[1]))
     if count == 0:
         return None
@@ -49,14 +49,14 @@ def largest_per_row(U: Array, budget: int) -> Factors | None:
 
 
 def over_transform(U: Array, n: Array, budget: int, name: str) -> Factors | None:
-    """The largest coefficients over a fixed orthonormal transform T: U = (U T') T."""
+    """Return the largest coefficients of U = (U T') T, and the factors of T, a fixed orthonormal transform."""
     transform = TRANSFORMS[name](U.shape[1])
     coefficients = largest_entries(transform.apply(U), n, budget - transform.macs)
     return None if coefficients is None else [*coefficients, *transform.factors]
 
 
 def singular_vectors(A: Array, r: int) -> Array:
-    """The r leading right singular vectors of A as columns; fewer if its rank is lower."""
+    """Return the r leading right singular vectors of A as columns; fewer if its rank is lower."""
     tall = A.shape[0] > A.shape[1]
     values, vectors = scipy.linalg.eigh(A.T @ A if tall else A @ A.T, check_finite=False)
     values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]

@@ -1,4 +1,4 @@
-"""What a solver is given and what it returns."""
+"""The input and the result of a solver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,18 +18,21 @@ Factors = list[Any]  # arrays, or SciPy sparse arrays (SciPy is untyped), from l
 
 @dataclass(frozen=True)
 class Factorization:
-    r"""A product V close to a matrix U, and how the solver got there.
+    r"""A product V close to a matrix U, with the history of the solver that found it.
 
     Attributes
     ----------
     product : SparseProduct
-        V.
-    history : array
+        The product V.
+    history : array of shape (n_iter + 1,)
         The objective :math:`\sum_k n_k \|u_k - v_k\|^2` at the start and after every sweep; it never rises.
     relative_error : float
-        :math:`\|N^{1/2} (U - V)\|_F / \|N^{1/2} U\|_F`, and 0 if U is zero.
+        :math:`\|N^{1/2} (U - V)\|_F / \|N^{1/2} U\|_F`, or 0 if U is zero.
     converged : bool
-        Whether the solver stopped because the objective no longer fell, and not because its sweeps were used up.
+        True if the solver stopped because the objective no longer fell, False if it reached its number of sweeps or was
+        stopped by a callback.
+    n_iter : int
+        The number of sweeps.
     """
 
     product: SparseProduct
@@ -51,7 +54,7 @@ def finished(
     converged: bool,
     dtype: np.dtype[Any],
 ) -> Factorization:
-    """What a solver returns: its factors in the type of the result, and the error that its history ends with."""
+    """Return the result of a solver: the product of its factors in the given type, and the error of its last sweep."""
     total = float(n @ np.einsum("kd,kd->k", U, U))
     error = (history[-1] / total) ** 0.5 if total > 0 else 0.0
     product = SparseProduct([factor.astype(dtype) for factor in factors])
@@ -59,7 +62,7 @@ def finished(
 
 
 def objective(U: Array, n: Array, factors: Factors) -> float:
-    r""":math:`\sum_k n_k \|u_k - v_k\|^2`."""
+    r"""Return :math:`\sum_k n_k \|u_k - v_k\|^2` for V the product of the factors."""
     V = factors[-1].toarray() if sp.issparse(factors[-1]) else factors[-1]
     for S in factors[-2::-1]:
         V = S @ V
@@ -67,7 +70,7 @@ def objective(U: Array, n: Array, factors: Factors) -> float:
 
 
 def check_matrix(U: ArrayLike) -> Array:
-    """U as a finite 2-D float64 array in row order, not copied if it is one."""
+    """Return U as a finite 2-D float64 array in row-major order, without a copy if it is one already."""
     matrix = check_dense(U, "U")
     if matrix.ndim != 2 or min(matrix.shape) == 0:
         raise ValueError(f"U must be a matrix with at least one row and one column, got shape {matrix.shape}.")
@@ -79,7 +82,7 @@ def check_matrix(U: ArrayLike) -> Array:
 
 
 def check_squares(U: Array, n: Array) -> None:
-    """Refuse numbers whose weighted squares are beyond float64."""
+    """Raise an error if the weighted sum of squares of U overflows float64, or nearly so, or underflows."""
     with np.errstate(over="ignore"):
         total = float(n @ np.einsum("kd,kd->k", U, U))
     if not np.finfo(float).tiny < total < np.sqrt(np.finfo(float).max) and U.any():
@@ -87,7 +90,11 @@ def check_squares(U: Array, n: Array) -> None:
 
 
 def check_weights(weights: ArrayLike | None, n_rows: int) -> Array:
-    """One non-negative weight per row, ones by default; zero becomes almost nothing, so that no row is forgotten."""
+    """Return one positive weight per row; ones for None.
+
+    Weights of zero become 1e-12 of the largest: so a solver still finds coefficients for such rows, at no cost to the
+    others.
+    """
     if weights is None:
         return np.ones(n_rows)
     values = check_dense(weights, "weights").astype(np.float64)
@@ -99,16 +106,6 @@ def check_weights(weights: ArrayLike | None, n_rows: int) -> Array:
 
 
 def result_dtype(U: Any) -> np.dtype[Any]:
-    """float32 for a matrix of float32 or less, else float64."""
+    """Return the dtype of the factors: float32 if U is float32 or float16, else float64."""
     dtype = np.asarray(U).dtype
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
-
-
-def check_positive(name: str, value: Any, *, whole: bool = False, zero: bool = False) -> None:
-    """Refuse what is not a positive number (or zero where that is allowed)."""
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    what = "whole number" if whole else "number"
-    if not isinstance(value, kinds) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a {what}, got {value!r}.")
-    if not (value > 0 or (zero and value == 0)) or not np.isfinite(value):
-        raise ValueError(f"{name} must be a {what} {'not below' if zero else 'above'} zero, got {value!r}.")

@@ -1,4 +1,4 @@
-"""One door to all ways of making a product of sparse factors close to a given matrix."""
+"""One function for all ways to make a product of sparse factors close to a given matrix."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from quickmeans.transform.als import check_budget, sparse_als
+from quickmeans.transform.als import check_budget
 from quickmeans.transform.direct import TRANSFORMS, largest_entries, over_transform, truncated_svd
 from quickmeans.transform.factorization import (
     Factorization,
@@ -16,15 +16,8 @@ from quickmeans.transform.factorization import (
     objective,
     result_dtype,
 )
-from quickmeans.transform.hierarchical import hierarchical_palm4msa
-from quickmeans.transform.palm import palm4msa
+from quickmeans.transform.solvers import SOLVERS, Solver, SolverSettings, solver_by
 
-# Solvers with parameters of their own; those of the second kind take no budget but a sparsity level.
-_LEARNED: dict[str, Callable[..., Factorization]] = {"als": sparse_als}
-_BY_SPARSITY_LEVEL: dict[str, Callable[..., Factorization]] = {
-    "palm4msa": palm4msa,
-    "hierarchical": hierarchical_palm4msa,
-}
 _DIRECT: dict[str, Callable[..., Any]] = {
     "svd": truncated_svd,
     "threshold": largest_entries,
@@ -34,30 +27,31 @@ _DIRECT: dict[str, Callable[..., Any]] = {
 
 def factorize(
     U: ArrayLike,
-    method: str = "auto",
+    method: str | Solver = "auto",
     compression: float = 10.0,
     *,
     weights: ArrayLike | None = None,
     **options: Any,
 ) -> Factorization:
-    r"""A product of sparse factors close to U.
+    r"""Find a product of sparse factors close to U.
 
     Parameters
     ----------
     U : array of shape (K, D)
         Finite real numbers.
-    method : str
-        "als": :func:`sparse_als`. "palm4msa": :func:`palm4msa`. "hierarchical": :func:`hierarchical_palm4msa`. In
-        closed form: "svd", two dense factors; "threshold", the largest entries of U; "dct", "haar" or "hadamard", the
-        largest coefficients over that transform (the last two need a D that is a power of two). "auto": the best of
-        sparse ALS, which tries "svd" and "threshold" itself, and "dct".
-    compression : float
-        At most K D / `compression` multiply-adds per vector. "palm4msa" and "hierarchical" have a sparsity
-        level instead and ignore it.
-    weights : array of shape (K,), optional
-        The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`.
+    method : str or callable, default="auto"
+        A solver: "als" (:func:`sparse_als`), "palm4msa" (:func:`palm4msa`), "hierarchical"
+        (:func:`hierarchical_palm4msa`), or a callable as in :mod:`quickmeans.transform.solvers`. A product in closed
+        form: "svd", two dense factors; "threshold", the largest entries of U; "dct", "haar" or "hadamard", the largest
+        coefficients over that transform ("haar" and "hadamard" need a D that is a power of two). "auto" takes the best
+        of "als", which tries "svd" and "threshold" itself, and "dct".
+    compression : float, default=10.0
+        The product has at most K D / `compression` multiply-adds per vector. "palm4msa" and "hierarchical" ignore it;
+        their size depends on the option `sparsity_level`.
+    weights : array of shape (K,), default=None
+        The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`; None stands for ones.
     **options
-        Further parameters of the solver; with "auto" those of sparse ALS.
+        Further parameters of the solver; with "auto" those of "als".
 
     Returns
     -------
@@ -68,33 +62,30 @@ def factorize(
     >>> import numpy as np
     >>> from quickmeans.transform import factorize
     >>> U = np.cos(np.outer(np.arange(40), np.arange(64)) / 9)
-    >>> found = factorize(U, compression=2)
-    >>> found.product.macs <= 40 * 64 / 2, found.relative_error < factorize(U, "threshold", 2).relative_error
+    >>> result = factorize(U, compression=2)
+    >>> result.product.macs <= 40 * 64 / 2, result.relative_error < factorize(U, "threshold", 2).relative_error
     (True, True)
     """
-    methods = ["auto", *_LEARNED, *_BY_SPARSITY_LEVEL, *_DIRECT]
-    if method not in methods:
-        raise ValueError(f"method must be one of {', '.join(map(repr, methods))}, got {method!r}.")
-    if method in _BY_SPARSITY_LEVEL:
-        return _BY_SPARSITY_LEVEL[method](U, weights=weights, **options)
-    if method in _LEARNED:
-        return _LEARNED[method](U, compression, weights=weights, **options)
-    if method in _DIRECT:
+    if not callable(method) and method not in (names := ["auto", *SOLVERS, *_DIRECT]):
+        raise ValueError(f"method must be one of {', '.join(map(repr, names))}, or a callable, got {method!r}.")
+    if isinstance(method, str) and method in _DIRECT:
         if options:
             raise TypeError(f"method {method!r} is in closed form and takes no {', '.join(options)}.")
-        found = _direct(U, method, compression, weights)
-        if found is None:
+        result = _direct(U, method, compression, weights)
+        if result is None:
             raise ValueError(f"method {method!r} does not fit compression {compression:g}; a lower one may.")
-        return found
-    learned, fixed = sparse_als(U, compression, weights=weights, **options), _direct(U, "dct", compression, weights)
+        return result
+    solve = solver_by("als" if method == "auto" else method)
+    learned = solve(U, weights, None, SolverSettings(compression, options=options))
+    fixed = _direct(U, "dct", compression, weights) if method == "auto" else None
     return fixed if fixed is not None and fixed.relative_error < learned.relative_error else learned
 
 
 def _direct(U: ArrayLike, method: str, compression: float, weights: ArrayLike | None) -> Factorization | None:
+    """Return a product in closed form, or None if no such product is within the budget."""
     matrix = check_matrix(U)
     n = check_weights(weights, len(matrix))
-    budget = min(check_budget(matrix.shape, compression), matrix.size)
-    factors = _DIRECT[method](matrix, n, budget)
+    factors = _DIRECT[method](matrix, n, check_budget(matrix.shape, compression))
     if factors is None:
         return None
     return finished(matrix, n, factors, [objective(matrix, n, factors)], True, result_dtype(U))

@@ -1,6 +1,6 @@
 r"""Fixed fast transforms as products of sparse factors.
 
-All are orthonormal, :math:`T T' = I`, and act as ``T @ x``.
+All of them are orthonormal, :math:`T T' = I`; ``T @ x`` transforms a vector.
 """
 
 from typing import Any
@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
+from quickmeans.checks import check_whole
+from quickmeans.transform.factors import LARGEST_SIDE
 from quickmeans.transform.product import SparseProduct
 
 
@@ -24,8 +26,8 @@ def hadamard(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
     ----------
     n : int
         The order.
-    dtype : float32 or float64
-        Of the factors.
+    dtype : float32 or float64, default=float64
+        The dtype of the factors.
 
     Returns
     -------
@@ -49,8 +51,8 @@ def hadamard(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
 def haar(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
     r"""The Haar wavelet transform of order n, a power of two, coarsest coefficient first.
 
-    Level by level the averages of neighbours go to the front and their differences follow; the next level works on the
-    averages alone:
+    Each level replaces pairs of neighbours by their averages, which go to the front, and their differences, which
+    follow. The next level does the same to the averages:
 
     .. math:: W_n = \prod_{m = 2, 4, \ldots, n} \begin{pmatrix} A_m & \\ D_m & \\ & I_{n-m} \end{pmatrix}, \qquad
               A_m = I_{m/2} \otimes (1, 1)/\sqrt 2, \quad D_m = I_{m/2} \otimes (1, -1)/\sqrt 2
@@ -59,8 +61,8 @@ def haar(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
     ----------
     n : int
         The order.
-    dtype : float32 or float64
-        Of the factors.
+    dtype : float32 or float64, default=float64
+        The dtype of the factors.
 
     Returns
     -------
@@ -80,25 +82,25 @@ def dct(n: int, dtype: DTypeLike = np.float64) -> SparseProduct:
 
     .. math:: C_n[k, j] = \sqrt{2/n}\, c_k \cos\frac{\pi (2 j + 1) k}{2 n}, \qquad c_0 = 1/\sqrt 2, \; c_k = 1
 
-    As long as the order is even it is split in halves by factors of two non-zeros per row, about 3 n log2(n) in all
-    for a power of two; an odd part is dense.
+    While the order is even, factors with two non-zeros per row split it into halves. That makes about 3 n log2(n)
+    non-zeros for a power of two. A part of odd order is dense.
 
     Parameters
     ----------
     n : int
         The order.
-    dtype : float32 or float64
-        Of the factors.
+    dtype : float32 or float64, default=float64
+        The dtype of the factors.
 
     Returns
     -------
     SparseProduct
     """
-    return _product(_dct2_factors(_order(n, "dct")), dtype)
+    return _product(_dct2_factors(_order(n)), dtype)
 
 
 def _dct2_factors(n: int) -> list[Any]:
-    r"""Factors of :math:`C_n`, the DCT-II.
+    r"""Return the factors of :math:`C_n`, the DCT-II.
 
     With :math:`u_j = (x_j + x_{n-1-j})/\sqrt 2` and :math:`w_j = (x_j - x_{n-1-j})/\sqrt 2` the even frequencies of
     :math:`C_n x` are :math:`C_{n/2} u` and the odd ones :math:`C^{IV}_{n/2} w`.
@@ -109,12 +111,12 @@ def _dct2_factors(n: int) -> list[Any]:
     eye, mirror = sp.eye_array(m), sp.csr_array(np.eye(m)[::-1])
     butterfly = sp.block_array([[eye, mirror], [eye, -mirror]]) / np.sqrt(2)
     interleave = sp.csr_array((np.ones(n), (np.r_[0:n:2, 1:n:2], np.arange(n))))
-    first, *others = _side_by_side(_dct2_factors(m), _dct4_factors(m))
-    return [interleave @ first, *others, butterfly]
+    first, *rest = _side_by_side(_dct2_factors(m), _dct4_factors(m))
+    return [interleave @ first, *rest, butterfly]
 
 
 def _dct4_factors(n: int) -> list[Any]:
-    r"""Factors of the DCT-IV.
+    r"""Return the factors of the DCT-IV.
 
     .. math:: C^{IV}_n[k, j] = \sqrt{2/n} \cos(\theta_j (2 k + 1)), \qquad \theta_j = \pi (2 j + 1) / 4 n
 
@@ -152,7 +154,7 @@ def _dct4_factors(n: int) -> list[Any]:
 
 
 def _side_by_side(a: list[Any], b: list[Any]) -> list[Any]:
-    """Factors of the block-diagonal matrix of two square products; the shorter one is filled up with identities."""
+    """Return the factors of the block-diagonal matrix of two square products; identities extend the shorter one."""
     depth = max(len(a), len(b))
     a, b = (part + [sp.eye_array(part[0].shape[0])] * (depth - len(part)) for part in (a, b))
     return [sp.block_diag(pair, format="csr") for pair in zip(a, b, strict=True)]
@@ -182,12 +184,10 @@ def _product(factors: list[Any], dtype: DTypeLike) -> SparseProduct:
 
 
 def _log2(n: int, name: str) -> int:
-    if _order(n, name) & (n - 1):
+    if _order(n) & (n - 1):
         raise ValueError(f"{name} needs an order that is a power of two, got {n!r}.")
     return int(n).bit_length() - 1
 
 
-def _order(n: int, name: str) -> int:
-    if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"{name} needs an order that is a positive whole number, got {n!r}.")
-    return int(n)
+def _order(n: int) -> int:
+    return check_whole("n", n, 1, most=LARGEST_SIDE)

@@ -1,23 +1,23 @@
 r"""Hierarchical palm4MSA: one factor at a time is split off, in 2 (Q - 1) calls of :mod:`quickmeans.transform.palm`.
 
-With K <= D, level l splits the residual, :math:`R_{l-1} \approx S_l R_l` from :math:`R_0 = U`, and then refits all of
-:math:`U \approx \lambda S_1 \cdots S_l R_l`. The residual is on the side of the larger dimension: with K > D,
-:math:`U' N^{1/2}` is factored in this way. It may have half as many entries per row and column at every level, until at
-the last one it is a factor like the others.
+With K <= D, level l splits the residual into two factors, :math:`R_{l-1} \approx S_l R_l` with :math:`R_0 = U`, and
+then refits all factors of :math:`U \approx \lambda S_1 \cdots S_l R_l`. The residual must be on the larger side, so for
+K > D the matrix :math:`U' N^{1/2}` is factored instead. The number of entries per row and column of the residual is
+halved at every level; at the last level it is that of the other factors.
 
-In a split the residual starts from zero and is updated first while the other factor is the identity. Rows of the
-residual count by the curvature of the objective along them, :math:`(L' N L)_{ii}`.
+In a split the residual starts at zero, the other factor at the identity, and the residual is updated first. Its rows
+are weighted by the curvature of the objective along them, :math:`(L' N L)_{ii}`.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quickmeans.checks import check_number, check_whole
 from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform.factorization import (
     Callback,
     Factorization,
     check_matrix,
-    check_positive,
     check_weights,
     finished,
     result_dtype,
@@ -44,29 +44,29 @@ def hierarchical_palm4msa(
     ----------
     U : array of shape (K, D)
         Finite real numbers.
-    n_factors : int or "auto"
-        Q; "auto" is log2(min(K, D)) rounded, at least 2.
-    sparsity_level : int
-        Entries per row and per column that every factor keeps.
-    weights : array of shape (K,), optional
-        The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`.
-    max_iter : int
+    n_factors : int or "auto", default="auto"
+        The number of factors Q, at most 64; "auto" is log2(min(K, D)) rounded, at least 2.
+    sparsity_level : int, default=5
+        The number of entries per row and per column that every factor keeps.
+    weights : array of shape (K,), default=None
+        The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`; None stands for ones.
+    max_iter : int, default=100
         The most sweeps of each of the 2 (Q - 1) calls of palm4MSA.
-    tol : float
-        A call ends when a sweep lowers its objective by less than this share.
-    callback : callable, optional
-        Called as ``callback(sweep, objective)`` in the last refit; a true result stops.
+    tol : float, default=1e-4
+        A call ends when a sweep lowers its objective by less than this share of it.
+    callback : callable, default=None
+        Called as ``callback(sweep, objective)`` after every sweep of the last refit; a true result stops the solver.
 
     Returns
     -------
     Factorization
-        Its history is that of the last refit, of all Q factors. Nothing is random.
+        Its history is that of the last refit, of all Q factors. There is no randomness.
     """
     matrix = check_matrix(U)
     n = check_weights(weights, len(matrix))
-    check_positive("sparsity_level", sparsity_level, whole=True)
-    check_positive("max_iter", max_iter, whole=True)
-    check_positive("tol", tol, zero=True)
+    check_whole("sparsity_level", sparsity_level, 1)
+    check_whole("max_iter", max_iter, 1)
+    check_number("tol", tol, 0)
     n_levels = len(factor_shapes(matrix.shape, n_factors)) - 1
     if n_levels == 0:
         return palm4msa(U, 1, sparsity_level, weights=weights, max_iter=max_iter, tol=tol, callback=callback)
@@ -84,7 +84,7 @@ def hierarchical_palm4msa(
 def _hierarchy(
     U: Matrix, n: Matrix, n_levels: int, k: int, max_iter: int, tol: float, callback: Callback | None
 ) -> tuple[list[Matrix], list[float], bool]:
-    """Factors of a wide matrix, the history of the last refit and whether it settled."""
+    """Return the factors of a matrix with K <= D, the history of the last refit, and whether that converged."""
     factors, history, converged = [U], [0.0], True
     for level in range(1, n_levels + 1):
         last = level == n_levels
@@ -106,7 +106,7 @@ def _hierarchy(
 
 
 def _row_curvature(factors: list[Matrix], n: Matrix) -> Matrix:
-    """The diagonal of L' N L, with L the product of the factors."""
+    """Return the diagonal of L' N L, with L the product of the factors."""
     if not factors:
         return n
     L = np.linalg.multi_dot(factors) if len(factors) > 1 else factors[0]

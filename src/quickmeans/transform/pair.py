@@ -1,13 +1,14 @@
-r"""Two sparse factors of a matrix, :math:`U \approx C W`: least squares on supports, and supports by price.
+r"""Two sparse factors of a matrix, :math:`U \approx C W`: least squares on supports, and the choice of supports.
 
 On fixed supports every row of C and every column of W is a small least-squares problem,
 
 .. math:: c_k = \arg\min \|u_k - c W\|^2, \qquad w_j = \arg\min \|N^{1/2} (u_j - C w)\|^2,
 
-with the Gram matrices :math:`W W'` and :math:`C' N C`; solving them in turn never raises the objective
-:math:`\sum_k n_k \|u_k - c_k W\|^2`. Taking an entry away raises it by :math:`n_k c_i^2 / B_{ii}` with B the inverse of
-the Gram matrix on its support (the optimal brain surgeon), and letting one in lowers it by about
-:math:`g_i^2 / G_{ii}` with g its gradient. Entries of C and W have the same currency, so they are ranked together.
+with the Gram matrices :math:`W W'` and :math:`C' N C`. Solving them in turn never raises the objective
+:math:`\sum_k n_k \|u_k - c_k W\|^2`. Removing an entry of C raises it by its *price* :math:`n_k c_i^2 / B_{ii}`, with B
+the inverse of the Gram matrix on its support (the optimal brain surgeon). Adding one lowers it by a *gain* of about
+:math:`g_i^2 / G_{ii}`, with g the gradient. Both hold for W too, in the same unit, so that the entries of C and W are
+ranked together.
 """
 
 from typing import Any
@@ -17,19 +18,21 @@ from numpy.typing import NDArray
 
 from quickmeans import kernels
 from quickmeans.threads import resolve_threads
-from quickmeans.transform.checks import DENSE_SHARE
 from quickmeans.transform.factorization import Array, Factors
+from quickmeans.transform.factors import DENSE_SHARE
 
 Support = NDArray[np.uint8]
 
-_WHOLE = 0.5  # a factor with fewer entries than this share of the budget is kept whole
-_GATHER = 16  # multiply-adds of a dense product in the time of one with gathered numbers
+_WHOLE = 0.5  # a factor whose size is at most this share of the budget is kept dense; see als.py for its origin
+# Dense multiply-adds in the time of one of kernels.masked_product, at shares of non-zeros of about 0.3, where both ways
+# take the same time (benchmarks/solver_constants.py).
+_GATHER = 16
 
 _TINY = float(np.finfo(float).tiny)
 
 
 class Pair:
-    """C and W' (so that both are one small problem per row), their supports and prices."""
+    """The factors C and W' with their supports and prices. W is transposed so that both have one problem per row."""
 
     def __init__(self, U: Array, n: Array, budget: int) -> None:
         self.U, self.n, self.budget = U, n, budget
@@ -37,12 +40,12 @@ class Pair:
         self.total = float(n @ np.einsum("kd,kd->k", U, U))
 
     def start(self, factors: Factors) -> None:
-        """Begin with these factors, on their supports."""
+        """Start from these factors, on their supports."""
         self.C, self.Wt = np.ascontiguousarray(factors[0]), np.ascontiguousarray(factors[1].T)
         self.support_C, self.support_W = ((factor != 0).astype(np.uint8) for factor in (self.C, self.Wt))
 
     def factors(self) -> Factors:
-        """C and W without the atoms that nothing uses."""
+        """Return C and W without the atoms that have no entry in C or none in W."""
         live = self._live()
         return [self.C[:, live], self.Wt[:, live].T]
 
@@ -53,7 +56,10 @@ class Pair:
     # ---- least squares on the supports ----------------------------------------------------------------------------
 
     def fit(self, drop: tuple[Any, Any] = (None, None), *, prices: bool = False) -> float:
-        """Solve for C, then for W, without so many of the cheapest entries of every row; the objective then."""
+        """Solve for C, then for W, and return the objective.
+
+        Before that, `drop` removes so many of the entries of lowest price from every row of C and of W'.
+        """
         targets = _products(self.U, self.Wt, self.support_C)
         self.C, self.price_C = fit_rows(self.Wt.T @ self.Wt, targets, self.n, self.support_C, drop[0], prices)
         weighted = self.n[:, None] * self.C
@@ -66,7 +72,10 @@ class Pair:
     # ---- supports -------------------------------------------------------------------------------------------------
 
     def cut(self, price_C: Array, price_W: Array) -> None:
-        """Take away what exceeds the budget, by the given prices; again if that leaves fewer, and so denser, atoms."""
+        """Remove the entries of lowest price until the budget is met.
+
+        This is repeated because removing whole atoms makes the factors denser, and a dense factor costs more.
+        """
         while True:
             self.price_C = np.where(self.support_C > 0, price_C, np.inf)
             self.price_W = np.where(self.support_W > 0, price_W, np.inf)
@@ -78,13 +87,13 @@ class Pair:
             self._rescue()
 
     def meet_budget(self, keep: float) -> None:
-        """Prune if need be."""
+        """Prune the factors if they exceed the budget."""
         if self.macs > self.budget:
             self.fit(prices=True)
             self.prune(keep)
 
     def prune(self, keep: float) -> float:
-        """Take the cheapest entries away, a share at a time, until the budget is met; the objective then."""
+        """Remove the entries of lowest price, a share at a time, until the budget is met; return the objective."""
         while (limits := self._limits(keep)) is not None:
             drop_C, drop_W = (
                 np.count_nonzero(p <= x, axis=1) for p, x in zip((self.price_C, self.price_W), limits, strict=True)
@@ -95,7 +104,7 @@ class Pair:
         return self.fit()
 
     def _rescue(self) -> bool:
-        """Rows of C with entries for dead atoms only get one for the live atom that serves them best."""
+        """Give rows of C that use removed atoms only an entry for the best remaining atom; return if there were any."""
         live = self._live()
         lost = self.support_C.any(axis=1) & ~self.support_C[:, live].any(axis=1)
         if lost.any():
@@ -106,7 +115,7 @@ class Pair:
         return bool(lost.any())
 
     def grow(self, count: int) -> None:
-        """Let in the entries whose gradients promise most."""
+        """Add the `count` entries of largest gain to the supports, and solve on them."""
         gram, weighted = self.Wt.T @ self.Wt, self.n[:, None] * self.C
         gain_C = self.n[:, None] * _gain(self.U @ self.Wt - self.C @ gram, gram, self.support_C)
         gram = weighted.T @ self.C
@@ -118,15 +127,15 @@ class Pair:
 
     @property
     def macs(self) -> int:
-        """The multiply-adds of both factors: non-zeros, or all entries of a factor stored as a dense one."""
+        """The multiply-adds of both factors: non-zeros, or all entries of a factor that is stored dense."""
         live = self._live()
         return cost(self.support_C[:, live]) + cost(self.support_W[:, live])
 
     def _limits(self, keep: float) -> tuple[float, float] | None:
-        """Up to which prices entries of C and of W go, a share of them at a time; None if the budget is met.
+        """Return the prices up to which entries of C and of W are removed in one step; None if the budget is met.
 
-        A factor more than half full is stored, and costs, as a dense one: so it is either kept whole, if it is small
-        beside the budget, or becomes at most half full.
+        A factor more than half full is stored dense, and all its entries cost. So it is kept dense with all its entries
+        if it is small beside the budget, and made at most half full otherwise.
         """
         if self.macs <= self.budget:
             return None
@@ -141,17 +150,18 @@ class Pair:
         most = max(1, int((1 - keep) * sum(counts)))
         surplus = sum(counts) - self.budget
         excess = [min(count - cap, most) for count, cap in zip(counts, caps, strict=True)]
-        if max(surplus, *excess) <= 0:  # a single atom is dense even if some rows do without it
+        if max(surplus, *excess) <= 0:  # a single atom is stored dense even if some rows do not use it
             surplus = self.macs - self.budget
         limit = smallest(min(surplus, most), *prices) if surplus > 0 else -1.0
         limits = [max(limit, smallest(e, p)) if e > 0 else limit for e, p in zip(excess, prices, strict=True)]
         return limits[0], limits[1]
 
     def state(self) -> dict[str, Any]:
-        """What :meth:`restore` brings back."""
+        """Return a copy of the factors and supports for :meth:`restore`."""
         return {name: np.copy(getattr(self, name)) for name in ("C", "Wt", "support_C", "support_W")}
 
     def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state."""
         vars(self).update(state)
 
 
@@ -163,7 +173,10 @@ def fit_rows(
     drop: NDArray[np.int64] | None = None,
     prices: bool = True,
 ) -> tuple[Array, Array]:
-    """Coefficients and prices, if wanted, on the supports without so many of the cheapest entries of every row."""
+    """Solve one least-squares problem per row on its support; return coefficients and, if wanted, their prices.
+
+    Before that, `drop` entries of lowest price are removed from every row of the support, in place.
+    """
     drop = np.zeros(len(targets), np.int64) if drop is None else drop
     values, priced = kernels.fit_supports(
         regular(gram), targets, weights, drop, support, resolve_threads(), prices=prices
@@ -172,13 +185,13 @@ def fit_rows(
 
 
 def regular(gram: Array) -> Array:
-    """The Gram matrix with a little on its diagonal, so that dead or equal atoms do no harm."""
+    """Return the Gram matrix with 1e-10 of its mean diagonal added, so that it is regular with zero or equal atoms."""
     ridge = 1e-10 * float(np.trace(gram)) / len(gram) + _TINY
     return gram + ridge * np.eye(len(gram))
 
 
 def _products(rows: Array, atoms: Array, support: Support) -> Array:
-    """rows @ atoms, at least on the support."""
+    """Return rows @ atoms; entries outside the support may be zero instead."""
     gathered = np.count_nonzero(support) * np.count_nonzero(atoms) / atoms.shape[1]
     if _GATHER * gathered > support.size * rows.shape[1]:
         return rows @ atoms
@@ -186,19 +199,19 @@ def _products(rows: Array, atoms: Array, support: Support) -> Array:
 
 
 def protect_one_of_every_row(prices: Array) -> None:
-    """Put the dearest entry of every row beyond price: no row may lose all."""
+    """Set the highest price of every row to infinity, so that no row loses all its entries."""
     dearest = np.where(np.isfinite(prices), prices, -1).argmax(axis=1)
     prices[np.arange(len(prices)), dearest] = np.inf
 
 
 def cost(support: Support) -> int:
-    """The multiply-adds of a factor: its non-zeros, or all entries if it is stored as a dense one."""
+    """Return the multiply-adds of a factor: its non-zeros, or all entries if it is stored dense."""
     count = int(np.count_nonzero(support))
     return count if count <= DENSE_SHARE * support.size else support.size
 
 
 def _gain(gradient: Array, gram: Array, support: Support) -> Array:
-    """What each entry outside the support would lower the objective by if it came in alone."""
+    """Return by how much each entry outside the support would lower the objective if it alone were added."""
     diagonal = np.diag(gram)
     gain = np.divide(gradient**2, diagonal, out=np.zeros_like(gradient), where=diagonal > 1e-12 * diagonal.max())
     gain[support > 0] = 0
@@ -206,6 +219,6 @@ def _gain(gradient: Array, gram: Array, support: Support) -> Array:
 
 
 def smallest(count: int, *arrays: Array) -> float:
-    """The count-th smallest of all numbers."""
+    """Return the count-th smallest number of all arrays together."""
     together = np.concatenate([array.ravel() for array in arrays])
     return float(np.partition(together, count - 1)[count - 1])

@@ -1,192 +1,170 @@
-"""The constraint sets of the factors, as projections onto them.
+"""The constraint sets of the factors, given by the projections onto them.
 
-Every projection keeps some entries of a matrix and sets the others to zero. Of entries of equal size those with the
-lower index stay. All selections take time linear in the size of the matrix.
+The sets of sparse matrices keep the largest entries of a matrix and set the others to zero. Of entries of equal size
+those with the lower index are kept. Every selection takes time linear in the size of the matrix.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from quickmeans import kernels
+from quickmeans.checks import check_whole
+from quickmeans.transform.checks import check_dense
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
 class Projection(Protocol):
-    """A set of matrices that one can project onto."""
+    """A set of matrices and the projection onto it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the set is, in a few words."""
+        ...
 
     @property
     def is_of_supports(self) -> bool:
-        """Whether all matrices with the support of one in the set are in the set."""
+        """Whether the set restricts supports only: then the values on a support of the set are free."""
         ...
 
     def project(self, M: Matrix) -> Matrix:
-        """The point of the set nearest to M (or near, for :class:`TopPerRowAndColumn`)."""
+        """Return the matrix of the set nearest to M (only a near one for the greedy and the union sets)."""
         ...
 
 
 def largest(M: Matrix, per_row: int, per_column: int) -> Mask:
-    """Where the entries of largest absolute value of every row and every column are; 0 asks for none."""
+    """Mark the entries of largest absolute value: `per_row` of every row and `per_column` of every column."""
     return kernels.mark_largest(M, per_row, per_column)
 
 
-def _per_row_and_column(projection: Any, shape: tuple[int, ...]) -> tuple[int, int]:
-    n, m = shape if projection.scaled else (1, 1)
-    return max(projection.k, projection.k * m // n), max(projection.k, projection.k * n // m)
+def _per_row_and_column(k: int, scaled: bool, shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many entries every row and every column of a matrix keep."""
+    n, m = shape
+    return min(max(k, k * m // n if scaled else 0), m), min(max(k, k * n // m if scaled else 0), n)
 
 
-def _check_count(k: Any) -> None:
-    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"The number of entries to keep must be a positive whole number, got {k!r}.")
+class _OfSupports:
+    """A set that restricts supports only."""
+
+    @property
+    def is_of_supports(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
-class TopPerRow:
-    """At most k non-zeros in every row."""
+class _Counted(_OfSupports):
+    """A set of matrices with a limited number of non-zeros."""
 
     k: int
 
     def __post_init__(self) -> None:
-        _check_count(self.k)
+        object.__setattr__(self, "k", check_whole("k", self.k, 1))
+
+
+class TopPerRow(_Counted):
+    """At most k non-zeros in every row."""
 
     @property
     def name(self) -> str:
         return f"{self.k} per row"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
-        return np.where(largest(M, self.k, 0), M, 0)
+        return np.where(largest(M, min(self.k, M.shape[1]), 0), M, 0)
 
 
-@dataclass(frozen=True)
-class TopPerColumn:
+class TopPerColumn(_Counted):
     """At most k non-zeros in every column."""
-
-    k: int
-
-    def __post_init__(self) -> None:
-        _check_count(self.k)
 
     @property
     def name(self) -> str:
         return f"{self.k} per column"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
-        return np.where(largest(M, 0, self.k), M, 0)
+        return np.where(largest(M, 0, min(self.k, M.shape[0])), M, 0)
 
 
-@dataclass(frozen=True)
-class TopInAll:
+class TopInAll(_Counted):
     """At most k non-zeros."""
-
-    k: int
-
-    def __post_init__(self) -> None:
-        _check_count(self.k)
 
     @property
     def name(self) -> str:
         return f"{self.k} in all"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
-        return np.where(largest(M.reshape(1, -1), self.k, 0).reshape(M.shape), M, 0)
+        return np.where(largest(M.reshape(1, -1), min(self.k, M.size), 0).reshape(M.shape), M, 0)
 
 
 @dataclass(frozen=True)
-class TopPerRowAndColumn:
-    """The paper's set: the k largest entries of every row and the k largest of every column are kept.
+class TopPerRowAndColumn(_Counted):
+    """The paper's set: the k largest entries of every row and the k largest entries of every column are kept.
 
-    Their union has at least k entries in every row and column and is not an exact projection. With `scaled` the longer
-    side of a rectangular matrix gets more, so that rows and columns ask for the same number in all: k max(1, m / n) per
-    row of an n x m matrix and k max(1, n / m) per column.
+    Their union has at least k entries in every row and column, and it is not an exact projection. With `scaled`,
+    rows of an n x m matrix keep k max(1, m / n) entries and columns k max(1, n / m), so that both keep equally many in
+    total.
     """
 
-    k: int
     scaled: bool = False
-
-    def __post_init__(self) -> None:
-        _check_count(self.k)
 
     @property
     def name(self) -> str:
         return f"{self.k} per row and column{', scaled' * self.scaled}"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
-        return np.where(largest(M, *_per_row_and_column(self, M.shape)), M, 0)
+        return np.where(largest(M, *_per_row_and_column(self.k, self.scaled, M.shape)), M, 0)
 
 
 @dataclass(frozen=True)
-class AtMostPerRowAndColumn:
-    """At most k non-zeros in every row and every column: entries are taken greedily, the largest first.
+class AtMostPerRowAndColumn(_Counted):
+    """At most k non-zeros in every row and every column. Entries are taken greedily, the largest first.
 
-    The nearest point would be a matching of greatest weight; the greedy one has at least half its sum of squares. With
-    `scaled` the longer side of a rectangular matrix gets more, as in :class:`TopPerRowAndColumn`.
+    The nearest point of the set is a matching of greatest weight; the greedy choice has at least half of its sum of
+    squares. `scaled` has the meaning of :class:`TopPerRowAndColumn`.
     """
 
-    k: int
     scaled: bool = False
-
-    def __post_init__(self) -> None:
-        _check_count(self.k)
 
     @property
     def name(self) -> str:
         return f"at most {self.k} per row and column{', scaled' * self.scaled}"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
-        kept = kernels.match_largest(M, *_per_row_and_column(self, M.shape))
+        kept = kernels.match_largest(M, *_per_row_and_column(self.k, self.scaled, M.shape))
         return np.where(kept, M, 0)
 
 
 @dataclass(frozen=True, eq=False)
-class FixedSupport:
-    """Matrices that are zero outside a given support."""
+class FixedSupport(_OfSupports):
+    """Matrices that are zero outside a given support, an array of truth values."""
 
-    support: Mask
+    support: ArrayLike
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "support", check_dense(self.support, "support").astype(bool))
 
     @property
     def name(self) -> str:
         return f"a fixed support of {int(np.count_nonzero(self.support))}"
 
-    @property
-    def is_of_supports(self) -> bool:
-        return True
-
     def project(self, M: Matrix) -> Matrix:
+        _check_shape("support", np.shape(self.support), M.shape)
         return np.where(self.support, M, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """One matrix alone."""
+    """A set of one matrix: the factor is fixed but for its scale."""
 
-    value: Matrix
+    value: ArrayLike
+
+    def __post_init__(self) -> None:
+        value = check_dense(self.value, "value").astype(np.float64, order="C")
+        if not np.isfinite(value).all():
+            raise ValueError("value must hold finite numbers only.")
+        object.__setattr__(self, "value", value)
 
     @property
     def name(self) -> str:
@@ -197,14 +175,13 @@ class Constant:
         return False
 
     def project(self, M: Matrix) -> Matrix:
-        if M.shape != self.value.shape:
-            raise ValueError(f"The constant has shape {self.value.shape}, but the factor has shape {M.shape}.")
-        return self.value
+        _check_shape("value", np.shape(self.value), M.shape)
+        return np.array(self.value, np.float64)
 
 
 @dataclass(frozen=True)
 class NonNegative:
-    """Matrices of another set (or all) without negative entries."""
+    """The matrices of another set, or all matrices, that have no negative entries."""
 
     inner: Projection | None = None
 
@@ -223,7 +200,7 @@ class NonNegative:
 
 @dataclass(frozen=True)
 class UnitNorm:
-    """Matrices of another set with Frobenius norm one; a matrix that projects to zero stays zero."""
+    """The matrices of another set with Frobenius norm one. A matrix that projects to zero stays zero."""
 
     inner: Projection
 
@@ -239,3 +216,8 @@ class UnitNorm:
         kept = self.inner.project(M)
         norm = np.linalg.norm(kept)
         return kept / norm if norm > 0 else kept
+
+
+def _check_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if shape != wanted:
+        raise ValueError(f"{name} must have the shape of its factor, {wanted}, got {shape}.")

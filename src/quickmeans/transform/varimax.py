@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 def varimax(V: NDArray[Any], max_iter: int = 10, tol: float = 1e-4) -> NDArray[np.float64]:
     r"""Rotate the columns of V so that their squared entries vary most.
 
-    Maximises :math:`\sum_{ij} L_{ij}^4 - \sum_j (\sum_i L_{ij}^2)^2 / n` over :math:`L = V R`, R orthogonal: in every
-    step R is the polar factor of the gradient. A few steps do most of the work.
+    This maximises :math:`\sum_{ij} L_{ij}^4 - \sum_j (\sum_i L_{ij}^2)^2 / n` over :math:`L = V R` with R orthogonal.
+    In every step R is the polar factor of the gradient. Most of the rise is in the first few steps.
     """
     n = len(V)
     L, last = V, 0.0

@@ -1,0 +1,137 @@
+"""The constants of the search and of Nyström features: prints what each of them is chosen by.
+
+    QUICKMEANS_DATA=... python -m benchmarks.thresholds [sharing product coarse sample iterations power small]
+
+Times are ratios of calls that took turns in one run.
+"""
+
+import sys
+from unittest.mock import patch
+
+import numpy as np
+
+from benchmarks.data import split
+from benchmarks.harness import alternate
+from quickmeans import QKNeighbors, QKNystroem, SparseProduct
+from quickmeans.data.memory_rows import as_rows
+from quickmeans.nystroem.structured import Structured
+from quickmeans.search import pairs, scan
+from quickmeans.search.coarse import _n_listed
+
+DATA = ("mnist", "words")
+
+
+def scan_time(model, Q, m, shared, **constants):
+    """A call of the scan alone with other constants, and how many other queries a query shares its lists with."""
+    probes = model._index.probes(Q, m, 2)
+
+    def call():
+        with patch.object(scan, "_SHARED", shared), patch.multiple(pairs, _CLOSE=pairs._CLOSE, **constants):
+            scan.scan(model._lists, Q, probes, 10, 2)
+
+    return call, scan._mean_sharing(probes.lists)
+
+
+def sharing():
+    """_SHARED: time list by list over time query by query, by the number of other queries in a list."""
+    for name in DATA:
+        X, Q, _, _ = split(name)
+        model = QKNeighbors(10, n_lists=256, nprobe=8, random_state=0).fit(X)
+        for n in (8, 16, 32, 64, 128, 256):
+            by_list, shared = scan_time(model, Q[:n], 8, 0)
+            seconds = alternate({"list": by_list, "query": scan_time(model, Q[:n], 8, np.inf)[0]}, rounds=5)
+            print(f"{name}: {shared:.1f} other queries: {seconds['list'] / seconds['query']:.2f}")
+
+
+def product():
+    """_PRODUCT_...: time of a matrix product over time of faiss's scan, by the queries and rows of a list."""
+    for D in (32, 128, 784):
+        rng = np.random.default_rng(0)
+        for n_rows in (8, 16, 32, 64, 256):
+            X = rng.standard_normal((64 * n_rows, D)).astype(np.float32)
+            model = QKNeighbors(10, n_lists=64, nprobe=1, random_state=0).fit(X)
+            line = []
+            for n_queries in (4, 8, 16, 32, 64):
+                Q = rng.standard_normal((64 * n_queries, D)).astype(np.float32)
+                always = {"_PRODUCT_QUERIES": 1, "_PRODUCT_ROWS": 1}
+                calls = {"product": scan_time(model, Q, 1, 0, _PRODUCT_DISTANCES=0, **always)[0],
+                         "pairs": scan_time(model, Q, 1, 0, _PRODUCT_DISTANCES=np.inf, **always)[0]}  # fmt: skip
+                seconds = alternate(calls, rounds=5)
+                line.append(f"{n_queries}: {seconds['product'] / seconds['pairs']:.2f}")
+            print(f"D = {D}, {n_rows} rows per list, by queries per list:", ", ".join(line))
+
+
+def coarse():
+    """_n_listed: the share of the m nearest lists that the product finds, with as many candidates or fewer."""
+    for name in DATA:
+        X, Q, _, _ = split(name)
+        Q = np.ascontiguousarray(Q[:2000])
+        for n_lists in (256, 1024):
+            model = QKNeighbors(10, n_lists=n_lists, nprobe=1, random_state=0).fit(X)
+            index, distances = model._index, model.quantizer_.transform(Q)
+            for m in (2, 8, 32):
+                true = np.argsort(distances, axis=1)[:, :m]
+                listed = _n_listed(m, index.n_candidates)
+                shares = {}
+                for n in (m, m + m // 2, listed, 2 * listed):
+                    lists = index.assigner.nearest(Q, m, n, 2)[0]
+                    shares[n] = round(float((lists[:, :, None] == true[:, None]).any(2).mean()), 4)
+                print(f"{name}, {n_lists} lists, m = {m}, {listed} listed: {shares}")
+
+
+def sample():
+    """_SAMPLE of the choice: how far the ratio of two errors on 1000 rows is from that on 4000."""
+    for name in ("mnist", "fashion-mnist"):
+        X = split(name)[0] / np.float32(255)
+        options = {"gamma": "mean-distance", "n_components": 256, "random_state": 0}
+        dense, small = (QKNystroem(landmarks=kind, **options).fit(X) for kind in ("kmeans", "qkmeans"))
+        for n in (250, 500, 1000, 4000):
+            parts = [X[i * 4000 : i * 4000 + n] for i in range(4)]
+            ratios = [small.approximation_error(part) / dense.approximation_error(part) for part in parts]
+            print(f"{name}: {n} rows: {np.mean(ratios):.4f} +- {np.std(ratios):.4f}")
+
+
+def iterations():
+    """_ITERATIONS of structured landmarks: the objective after 5, 10 and 20 iterations."""
+    X = split("mnist")[0][:10000].astype(np.float64) / 255
+    mean = X.mean(axis=0)
+    for K in (30, 256):
+        for n in (0, 5, 10, 20):
+            structure = Structured("hadamard", K, X.shape[1], np.random.RandomState(0))
+            with patch("quickmeans.nystroem.structured._ITERATIONS", n):
+                product = structure.learned(as_rows(X), mean, X[: structure.n_blocks] - mean, np.float64, 2)
+            _, distances = product.nearest_row(X - mean, return_distance=True)
+            print(f"{K} landmarks, {n} iterations: {(distances**2).sum():.5g}")
+
+
+def power():
+    """_MOST_FACTORS of kernels: time of repeated multiplication over that of numpy.power."""
+    x = np.abs(np.random.default_rng(0).standard_normal((512, 512))).astype(np.float32)
+
+    def multiplied(degree):
+        y = x.copy()
+        for _ in range(degree - 1):
+            y *= x
+
+    for degree in (2, 3, 4, 8, 12, 16):
+        seconds = alternate({"": lambda d=degree: multiplied(d), "power": lambda d=degree: np.power(x, np.float32(d))})
+        print(f"degree {degree}: {seconds[''] / seconds['power']:.2f}")
+
+
+def small():
+    """_SMALL of the compression: microseconds per row of dense products, and of ten times smaller ones."""
+    rng = np.random.default_rng(0)
+    for K, D in ((16, 64), (32, 128), (64, 64), (64, 256), (128, 512)):
+        X = rng.standard_normal((20000, D)).astype(np.float32)
+        dense = SparseProduct([rng.standard_normal((K, D)).astype(np.float32)])
+        sparse = SparseProduct([np.where(rng.random((K, D)) < 0.1, 1, 0).astype(np.float32)])
+        seconds = alternate({"dense": lambda X=X, V=dense: V.apply(X), "sparse": lambda X=X, V=sparse: V.apply(X)})
+        print(f"{K * D} entries:", {key: round(1e6 * value / len(X), 3) for key, value in seconds.items()})
+
+
+if __name__ == "__main__":
+    sections = (sharing, product, coarse, sample, iterations, power, small)
+    for section in sections:
+        if not sys.argv[1:] or section.__name__ in sys.argv[1:]:
+            print(section.__doc__)
+            section()

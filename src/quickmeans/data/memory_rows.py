@@ -1,0 +1,147 @@
+"""Rows in memory: arrays and sparse matrices."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from quickmeans.kernels import readable
+from quickmeans.kmeans.blocks import block_rows, slices
+from quickmeans.kmeans.chunk_pass import ChunkPass
+from quickmeans.kmeans.memory_pass import MemoryPass
+from quickmeans.kmeans.passes import Pass
+from quickmeans.kmeans.rows import (
+    Batch,
+    BlockFunction,
+    Context,
+    Index,
+    Points,
+    Rows,
+    Start,
+    Weights,
+    each_block,
+    joined,
+    local_points,
+)
+from quickmeans.kmeans.settings import Settings
+from quickmeans.kmeans.start import start_in_memory
+from quickmeans.threads import resolve_threads
+from quickmeans.transform import SparseProduct
+
+
+class MemoryRows(Rows):
+    """What arrays and sparse matrices have in common. `X` is not copied."""
+
+    def __init__(self, X: Any, weights: Weights = None) -> None:
+        self.X = X
+        self._weights = weights
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.X.dtype
+        return dtype
+
+    @property
+    def weights(self) -> Weights:
+        return self._weights
+
+    @abstractmethod
+    def take(self, index: Index | slice) -> NDArray[Any]: ...
+
+    @abstractmethod
+    def slices(self, size: int) -> list[slice]:
+        """All rows in slices of so many, or of fewer if `take` would make a large array of them."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        return self.take(rng.choice(self.shape[0], min(n, self.shape[0]), replace=False))
+
+    def subset(self, index: Index) -> Rows:
+        return type(self)(self.X[index], None if self.weights is None else self.weights[index])
+
+    def whole(self) -> Any:
+        return self.X
+
+    def points(self, settings: Settings, seeds: Sequence[int]) -> Points:
+        return local_points(self, resolve_threads(settings.n_threads), spherical=settings.spherical)
+
+    def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
+        if stateless:
+            return ChunkPass(points, n_clusters, with_bounds=False)
+        return MemoryPass(points, n_clusters)
+
+    def start(self, points: Points, context: Context) -> Start:
+        return start_in_memory(points, context)
+
+    def batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        order = rng.permutation(self.shape[0])
+        for begin in range(0, len(order), size):
+            index = np.sort(order[begin : begin + size])
+            yield Batch(index, self.take(index), None if self.weights is None else self.weights[index])
+
+    def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
+        return joined(each_block(self, function))
+
+    def locate(self, row: int) -> str:
+        return f"row {row}"
+
+
+class ArrayRows(MemoryRows):
+    """The rows of an array; one block."""
+
+    def __init__(self, X: NDArray[Any], weights: Weights = None) -> None:
+        super().__init__(readable(X), weights)
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        yield slice(0, len(self.X)), self.X
+
+    def take(self, index: Index | slice) -> NDArray[Any]:
+        return np.asarray(self.X[index])
+
+    def slices(self, size: int) -> list[slice]:
+        return slices(len(self.X), size)
+
+    def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
+        if len(self.X) * basis.shape[1] * basis.itemsize > most_bytes:
+            return None
+        return SparseProduct([basis.T]).apply(self.X, n_threads=n_threads)
+
+
+class SparseRows(MemoryRows):
+    """The rows of a CSR matrix, made dense by blocks."""
+
+    def __init__(self, X: Any, weights: Weights = None) -> None:
+        X = sp.csr_array(X)
+        if X.nnz and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
+            column = int(X.indices.max() if X.indices.max() >= X.shape[1] else X.indices.min())
+            raise ValueError(f"The sparse matrix X names column {column}, but it has {X.shape[1]} columns.")
+        super().__init__(X, weights)
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
+        for place in slices(self.shape[0], block_rows(self.shape[1])):
+            yield place, self.X[place].toarray()
+
+    def take(self, index: Index | slice) -> NDArray[Any]:
+        return np.asarray(self.X[index].toarray())
+
+    def slices(self, size: int) -> list[slice]:
+        return slices(self.shape[0], min(size, block_rows(self.shape[1])))
+
+    def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
+        if stateless:
+            return ChunkPass(points, n_clusters, with_bounds=False)
+        return MemoryPass(points, n_clusters, correct=False)
+
+    def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
+        return None
+
+
+def as_rows(X: Any, weights: Weights = None) -> MemoryRows:
+    """An array or a sparse matrix as rows."""
+    return SparseRows(X, weights) if sp.issparse(X) else ArrayRows(np.asarray(X), weights)

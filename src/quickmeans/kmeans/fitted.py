@@ -1,0 +1,184 @@
+"""Clusters that have been fitted: how new rows are assigned to them, and what a file holds of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quickmeans.kmeans.assignment import Assigner, Assignment, NotComparableError
+from quickmeans.kmeans.blocks import block_rows, first_not_finite
+from quickmeans.kmeans.distances import distances
+from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry
+from quickmeans.kmeans.memory_pass import difference_squares
+from quickmeans.kmeans.overflow import refuse_overflow
+from quickmeans.kmeans.product_rows import ProductRows
+from quickmeans.kmeans.rows import BlockFunction
+from quickmeans.kmeans.screen import Screen
+from quickmeans.state import UNSIGNED, Facts, State, narrow
+from quickmeans.transform import SparseProduct
+
+
+@dataclass(frozen=True)
+class FittedClusters:
+    """The result of a fit: what `predict` needs, and how the fit went.
+
+    Attributes
+    ----------
+    assigner : Assigner
+    cluster_centers : array of shape (n_clusters, n_features)
+        The centroids, not centered, in the dtype in which they are returned.
+    labels : array or None
+        None if they were not stored.
+    history, inertia, n_candidates, n_iter
+        As in :class:`quickmeans.QKMeans`.
+    """
+
+    assigner: Assigner
+    cluster_centers: NDArray[Any]
+    labels: Any
+    history: NDArray[np.float64]
+    inertia: float
+    n_candidates: float
+    n_iter: int
+
+    @property
+    def centers(self) -> NDArray[np.float64]:
+        """The centered centroids in float64."""
+        return self.cluster_centers.astype(np.float64) - self.assigner.geometry.mean
+
+    def labels_function(self, n_threads: int, *, exact: bool = False) -> BlockFunction:
+        """A function that labels the rows of a block."""
+        return labels_function(self.assigner.certain if exact else self.assigner, n_threads)
+
+    def assign_function(
+        self, n_threads: int, *, exact: bool = False
+    ) -> Callable[[int, NDArray[Any]], tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float64]]]:
+        """A function that returns a block with its labels and squared distances in float64."""
+        label, centers, geometry = self.labels_function(n_threads, exact=exact), self.centers, self.assigner.geometry
+
+        def assign(first: int, block: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float64]]:
+            labels = label(first, block)
+            return block, labels, difference_squares(block, labels, centers, geometry)
+
+        return assign
+
+    def distances_function(self, dtype: Any) -> BlockFunction:
+        """A function that computes the distances of the rows of a block from all centroids."""
+        centers, geometry = self.centers, self.assigner.geometry
+
+        def of_block(first: int, block: NDArray[Any]) -> NDArray[Any]:
+            bad = first_not_finite(block)
+            if bad is not None:
+                raise NotComparableError(block.dtype, bad[0])
+            return distances(block, centers, geometry, dtype)
+
+        return of_block
+
+    def to_state(self, *, labels: bool) -> State:
+        """What a file holds; `labels` says whether these are stored."""
+        assigner, geometry = self.assigner, self.assigner.geometry
+        listed = "auto" if assigner.centers_are_means and not assigner.shortlist else assigner.shortlist
+        facts: Facts = {
+            "shortlist": listed,
+            "spherical": geometry.spherical,
+            "working_dtype": geometry.dtype.name,
+            "centers_dtype": self.cluster_centers.dtype.name,
+            "inertia": float(self.inertia),
+            "margin": float(assigner.margin),
+            "n_candidates": float(self.n_candidates),
+            "n_iter": int(self.n_iter),
+            "n_features_in": len(geometry.mean),
+        }
+        state = State("QKMeans", facts, {"mean": geometry.mean, "objective_history": self.history})
+        state.add_product(assigner.product)
+        if labels:
+            state.tensors["labels"] = narrow(self.labels, len(self.cluster_centers) - 1)
+        if assigner.centers_are_means or assigner.product is None or not state.affords(assigner.product):
+            state.tensors["centers"] = self.cluster_centers
+        return state
+
+    @classmethod
+    @np.errstate(all="ignore")  # numbers that overflow are refused
+    def from_state(cls, state: State) -> "FittedClusters":
+        """The clusters that a file holds; a ValueError says what is wrong with it."""
+        mean = state.tensor("mean", 1, ("float64",))
+        D = state.number("n_features_in", int, 1)
+        if len(mean) != D:
+            raise ValueError(f"n_features_in must be the length of the mean, {len(mean)}, got {D}.")
+        geometry = Geometry(mean, state.dtype("working_dtype"), state.flag("spherical"))
+        product, shortlist = state.product(D, geometry.dtype), _shortlist(state, geometry)
+        rows = ProductRows(product, geometry) if product is not None and shortlist == 0 else None
+        centers = _centers(state, rows, geometry)
+        if product is not None and product.shape != centers.shape:
+            raise ValueError(f"its product must have shape {centers.shape}, got {product.shape}.")
+        refuse_overflow(geometry, centers, product if "centers" in state.tensors else None)
+        margin = state.number("margin" if "margin" in state.facts else "reach", float, 0.0, 1.0)
+        assigner = rows or screen_of(centers, geometry, product, margin=margin, shortlist=shortlist)
+        history = state.tensor("objective_history", 1, ("float64",))
+        inertia = state.number("inertia", float, 0.0)
+        n_candidates = state.number("n_candidates", float, 0.0, float(len(centers)))
+        result = cls(
+            assigner, centers, _labels_in(state, len(centers)), history, inertia, n_candidates,
+            state.number("n_iter", int, 0),
+        )  # fmt: skip
+        state.finish()
+        return result
+
+
+def screen_of(
+    cluster_centers: NDArray[Any],
+    geometry: Geometry,
+    product: SparseProduct | None,
+    *,
+    margin: float,
+    shortlist: int | None,
+) -> Screen:
+    """The screen of centroids that are not centered; `shortlist` as in `Settings`."""
+    centers = cluster_centers.astype(np.float64) - geometry.mean
+    return Screen(centers, geometry, product, margin=margin, shortlist=min(shortlist or 0, len(centers)))
+
+
+def _shortlist(state: State, geometry: Geometry) -> int | None:
+    if state.facts.get("shortlist") == "auto":
+        return None
+    return state.number("shortlist", int, 1 if geometry.spherical else 0)
+
+
+def _labels_in(state: State, n_clusters: int) -> NDArray[np.int32] | None:
+    if "labels" not in state.tensors:
+        return None
+    labels = state.tensor("labels", 1, UNSIGNED)
+    if (labels >= n_clusters).any():
+        raise ValueError(f"labels must be below {n_clusters}.")
+    return labels.astype(np.int32)
+
+
+def _centers(state: State, rows: ProductRows | None, geometry: Geometry) -> NDArray[Any]:
+    """The centroids that are stored, or else the rows of the product plus the mean."""
+    dtype = state.dtype("centers_dtype")
+    if "centers" in state.tensors or rows is None:
+        centers = state.tensor("centers", 2, (dtype.name,))
+        if 0 in centers.shape or centers.shape[1] != len(geometry.mean):
+            raise ValueError(f"centers must have at least one row, and one column per feature, got {centers.shape}.")
+        return centers
+    centers = np.empty(rows.product.shape, dtype)
+    step = block_rows(centers.shape[1])
+    for begin in range(0, len(centers), step):
+        centers[begin : begin + step] = rows.centers[begin : begin + step] + geometry.mean
+    return centers
+
+
+def labels_function(assigner: Assigner, n_threads: int) -> BlockFunction:
+    """A function that labels the rows of a block."""
+    return partial(_labels, assigner, n_threads)
+
+
+def _labels(assigner: Assigner, n_threads: int, first: int, rows: NDArray[Any]) -> NDArray[np.int32]:
+    assignment = Assignment.empty(len(rows), assigner.geometry.dtype)
+    assigner.assign(rows, assignment, n_threads, exact_scores=False)
+    if assigner.geometry.spherical and (assignment.norms <= 0).any():
+        raise ValueError(NO_DIRECTION.format(first + int(np.argmax(assignment.norms <= 0))))
+    return assignment.labels

@@ -1,0 +1,125 @@
+"""What a run must know: the parameters of the estimator, checked and resolved once."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quickmeans.checks import LARGEST_WHOLE, check_flag, check_number, check_whole
+from quickmeans.transform.factors import MOST_FACTORS
+from quickmeans.transform.solvers import Solver, SolverSettings, solver_by
+
+# init(X, n_clusters, random_state=...) -> centroids
+Init = str | NDArray[np.float64] | Callable[..., Any]
+INITS = ("k-means++", "random")
+_COMPRESSION = 10.0  # of the product whose rows are the centroids: about that of the paper's factors
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of a run; see :class:`quickmeans.QKMeans` for their meaning.
+
+    Attributes
+    ----------
+    compression : float or None
+        None: chosen by cost.
+    shortlist : int or None
+        None: as many candidates as the margin lets through. 0: the centroids are the rows of a product.
+    stateless : bool
+        Whether passes keep nothing from one to the next, so that a run can resume from a checkpoint.
+    """
+
+    n_clusters: int
+    solver: Solver
+    solver_settings: SolverSettings
+    compression: float | None
+    shortlist: int | None
+    init: Init
+    n_init: int
+    max_iter: int
+    tol: float
+    sample_start: bool
+    spherical: bool
+    batch_size: int | None
+    stateless: bool
+    n_threads: int | None
+
+    @property
+    def learns_product(self) -> bool:
+        """Whether the centroids are the rows of a product, as in the paper."""
+        return self.shortlist == 0
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Self:
+        """The settings that follow from the parameters of a QKMeans; a ValueError or TypeError names a wrong one."""
+        p = dict(parameters)
+        _check(p)
+        compression = None if p["compression"] == "auto" else float(p["compression"])
+        return cls(
+            n_clusters=int(p["n_clusters"]),
+            solver=solver_by(p["solver"]),
+            solver_settings=SolverSettings(compression or _COMPRESSION, p["n_factors"], p["sparsity_level"]),
+            compression=compression,
+            shortlist=None if p["shortlist"] == "auto" else int(p["shortlist"]),
+            init=p["init"],
+            n_init=n_runs(p["n_init"], p["init"]),
+            max_iter=int(p["max_iter"]),
+            tol=float(p["tol"]),
+            sample_start=bool(p["sample_start"]),
+            spherical=bool(p["spherical"]),
+            batch_size=None if p["batch_size"] is None else int(p["batch_size"]),
+            stateless=p["checkpoint"] is not None,
+            n_threads=p["n_threads"],
+        )
+
+
+def n_runs(n_init: int | str, init: Any) -> int:
+    """How many runs are made, each from a start of its own."""
+    if n_init != "auto":
+        return int(n_init)
+    return 10 if callable(init) or (isinstance(init, str) and init == "random") else 1
+
+
+def _check(p: dict[str, Any]) -> None:
+    for name in ("n_clusters", "max_iter", "sparsity_level"):
+        check_whole(name, p[name], 1)
+    for name, least, most in (
+        ("n_init", 1, LARGEST_WHOLE),
+        ("shortlist", 0, LARGEST_WHOLE),
+        ("n_factors", 1, MOST_FACTORS),
+    ):
+        if not _is_auto(p[name]):
+            check_whole(name, p[name], least, " or 'auto'", most=most)
+    check_flag("sample_start", p["sample_start"])
+    if check_flag("spherical", p["spherical"]) and p["shortlist"] == 0:
+        raise ValueError("spherical k-means needs a shortlist: rows of a product do not have length one.")
+    if not isinstance(p["verbose"], bool):
+        check_whole("verbose", p["verbose"], 0, ", True or False")
+    if isinstance(p["init"], str) and p["init"] not in INITS:
+        raise ValueError(f"init must be 'k-means++', 'random', an array or a callable, got {p['init']!r}.")
+    if not _is_auto(p["compression"]):
+        check_number("compression", p["compression"], 1, ", or 'auto'")
+    if p["callback"] is not None and not callable(p["callback"]):
+        raise TypeError(f"callback must be callable as callback(iteration, objective), got {p['callback']!r}.")
+    check_number("tol", p["tol"], 0)
+    if p["batch_size"] is not None:
+        check_whole("batch_size", p["batch_size"], 1, " or None")
+    if p["checkpoint"] is not None:
+        _check_checkpoint(p["checkpoint"], n_runs(p["n_init"], p["init"]))
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _check_checkpoint(checkpoint: Any, n_runs: int) -> None:
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise TypeError(f"checkpoint must be a path or None, got {checkpoint!r}.")
+    if not Path(os.fsdecode(checkpoint)).resolve().parent.is_dir():
+        raise FileNotFoundError(f"checkpoint={os.fsdecode(checkpoint)!r} is in a directory that does not exist.")
+    if n_runs != 1:
+        raise ValueError("A checkpoint is of one run; set n_init=1.")

@@ -1,0 +1,157 @@
+"""The queries of an estimator that has an inverted index, with the signatures of scikit-learn."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from quickmeans.checks import check_whole, is_number
+from quickmeans.search.index import InvertedIndex
+from quickmeans.threads import resolve_threads
+
+
+class NeighborQueries(ABC):
+    """Nearest rows, rows within a radius, and the graph of neighbours."""
+
+    n_neighbors: int
+    radius: float
+    n_threads: int | None
+    nprobe_: int
+
+    @property
+    @abstractmethod
+    def _index(self) -> InvertedIndex:
+        """The rows, when fitted."""
+
+    @property
+    @abstractmethod
+    def _n_ids(self) -> int:
+        """The number of rows that were ever added."""
+
+    @abstractmethod
+    def _check_rows(self, X: Any, *, reset: bool = False) -> NDArray[np.float32]:
+        """X as the index compares it."""
+
+    @property
+    def n_samples_fit_(self) -> int:
+        """The number of rows that the index has now."""
+        return int(self._index.lists.ntotal)
+
+    def kneighbors(
+        self, X: Any, n_neighbors: int | None = None, return_distance: bool = True, *, nprobe: int | None = None
+    ) -> Any:
+        """Find the nearest rows of every row of X, nearest first.
+
+        Where the probed lists have fewer than `n_neighbors` rows, more lists are searched until there are enough.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            The queries.
+        n_neighbors : int, default=None
+            None stands for the parameter `n_neighbors`.
+        return_distance : bool, default=True
+            Whether to return the distances too.
+        nprobe : int, default=None
+            The number of lists to search; None stands for `nprobe_`.
+
+        Returns
+        -------
+        distances : ndarray of float32, shape (n_queries, n_neighbors)
+            Only if `return_distance`.
+        ids : ndarray of int64, shape (n_queries, n_neighbors)
+        """
+        check_is_fitted(self)
+        k = self._check_count(self.n_neighbors if n_neighbors is None else n_neighbors)
+        m = self._check_nprobe(self.nprobe_ if nprobe is None else nprobe)
+        distances, ids = self._index.nearest(self._check_rows(X), k, m, resolve_threads(self.n_threads))
+        return (distances, ids) if return_distance else ids
+
+    def radius_neighbors(
+        self,
+        X: Any,
+        radius: float | None = None,
+        return_distance: bool = True,
+        sort_results: bool = False,
+        *,
+        nprobe: int | None = None,
+    ) -> Any:
+        """Find the rows within a radius of every row of X, among those in the probed lists.
+
+        For the metric "inner_product" these are the rows whose product is at least the radius.
+
+        Parameters
+        ----------
+        X, return_distance, nprobe
+            As in :meth:`kneighbors`.
+        radius : float, default=None
+            None stands for the parameter `radius`.
+        sort_results : bool, default=False
+            Whether to return the nearest rows first; if False, their order is arbitrary.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_queries,) of arrays
+            Only if `return_distance`.
+        ids : ndarray of shape (n_queries,) of arrays
+        """
+        check_is_fitted(self)
+        m = self._check_nprobe(self.nprobe_ if nprobe is None else nprobe)
+        limit, index = check_radius(self.radius if radius is None else radius), self._index
+        if limit < 0 and index.metric.is_distance:
+            raise ValueError(f"radius must not be negative for distances, got {limit!r}.")
+        n_threads = resolve_threads(self.n_threads)
+        distances, ids = index.within(self._check_rows(X), limit, m, n_threads, sort=sort_results)
+        return (distances, ids) if return_distance else ids
+
+    def kneighbors_graph(
+        self, X: Any, n_neighbors: int | None = None, mode: str = "connectivity", *, nprobe: int | None = None
+    ) -> sp.csr_matrix:
+        """Find the nearest rows of every row of X, as a graph.
+
+        Parameters
+        ----------
+        X, n_neighbors, nprobe
+            As in :meth:`kneighbors`.
+        mode : {"connectivity", "distance"}, default="connectivity"
+            Whether the graph has ones or distances.
+
+        Returns
+        -------
+        graph : csr_matrix of shape (n_queries, n_ids)
+            Its columns are ids: as many as rows were ever added.
+        """
+        check_mode(mode)
+        distances, ids = self.kneighbors(X, n_neighbors, nprobe=nprobe)
+        values = distances.ravel().astype(np.float64) if mode == "distance" else np.ones(ids.size)
+        starts = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
+        return sp.csr_matrix((values, ids.ravel(), starts), shape=(len(ids), self._n_ids))
+
+    def _check_nprobe(self, nprobe: Any) -> int:
+        check_whole("nprobe", nprobe, 1)
+        n_lists = self._index.lists.nlist
+        if nprobe > n_lists:
+            raise ValueError(f"nprobe must be between 1 and the number of lists, {n_lists}, got {nprobe}.")
+        return int(nprobe)
+
+    def _check_count(self, k: Any) -> int:
+        check_whole("n_neighbors", k, 1)
+        if k > self.n_samples_fit_:
+            raise ValueError(f"n_neighbors must not exceed the rows of the index, {self.n_samples_fit_}, got {k}.")
+        return int(k)
+
+
+def check_radius(radius: Any) -> float:
+    """The radius as a float."""
+    if not is_number(radius) or np.isnan(radius):
+        raise ValueError(f"radius must be a number, got {radius!r}.")
+    return float(radius)
+
+
+def check_mode(mode: Any) -> None:
+    """Refuse what is no mode of a graph."""
+    if mode not in ("connectivity", "distance"):
+        raise ValueError(f"mode must be 'connectivity' or 'distance', got {mode!r}.")

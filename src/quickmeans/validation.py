@@ -1,0 +1,55 @@
+"""What comes in at the door of the estimators: rows of any kind, weights, names of features."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from quickmeans.checks import is_number
+from quickmeans.data.features import check_features, with_columns
+from quickmeans.data.memory_rows import as_rows
+from quickmeans.data.open import as_source, is_dask
+from quickmeans.data.stream import StreamRows
+from quickmeans.kmeans.rows import Rows, Weights
+
+
+def check_rows(estimator: BaseEstimator, X: Any, sample_weight: Any = None, *, reset: bool) -> Rows:
+    """X and its weights as rows; X is not copied if the kernels can read it.
+
+    With `reset` the estimator gets `n_features_in_` and `feature_names_in_`, else X is compared with them. NaN and
+    infinity in arrays and files are found by the kernels.
+    """
+    if is_dask(X):
+        from quickmeans.distributed.rows import DaskRows  # Dask is optional
+
+        rows = DaskRows(X, sample_weight)
+        check_features(estimator, rows, reset=reset)
+        return rows
+    source = as_source(X)
+    if source is not None:
+        check_features(estimator, source, reset=reset)
+        n_rows = 0 if sample_weight is None else StreamRows(source).shape[0]
+        return StreamRows(source, check_sample_weight(sample_weight, n_rows))
+    X = with_columns(X)
+    X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
+        X = X.astype(np.float64)
+    return as_rows(X, check_sample_weight(sample_weight, X.shape[0]))
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Weights:
+    """Return one float64 weight per row, or None if all rows count the same."""
+
+    if sample_weight is None:
+        return None
+    if is_number(sample_weight):
+        sample_weight = np.full(n_rows, sample_weight)
+    weights = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, ensure_all_finite=True, input_name="sample_weight"
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weights.shape}.")
+    if (weights < 0).any() or not weights.any():
+        raise ValueError("sample_weight must not be negative, and not all zero.")
+    return np.ascontiguousarray(weights, np.float64)
