@@ -314,7 +314,10 @@ def test_tasks_of_dask_use_one_thread_unless_told(monkeypatch):
 
 @pytest.mark.parametrize("call", [QKMeans(5, batch_size=100).fit, QKMeans(5).partial_fit])
 def test_batches_of_dask_arrays_are_refused_before_any_work(call):
-    rows = da.from_array(X, chunks=(1000, 60)).map_blocks(lambda chunk: pytest.fail("a chunk was computed"))
+    def failing(chunk):
+        pytest.fail("a chunk was computed")
+
+    rows = da.from_array(X, chunks=(1000, 60)).map_blocks(failing, dtype=np.float32, meta=np.empty((0, 0), np.float32))
     with pytest.raises(ValueError, match="batch_size and partial_fit are not for Dask arrays"):
         call(rows)
 
