@@ -238,7 +238,7 @@ def test_bad_dask_arrays():
         QKMeans(5).fit(da.from_array(bad, chunks=(700, -1)))
     with pytest.raises(ValueError, match="n_samples=4000 should be >= n_clusters=5000"):
         QKMeans(5000).fit(ROWS)
-    with pytest.raises(ValueError, match="batch_size is not for Dask arrays"):
+    with pytest.raises(ValueError, match="batch_size and partial_fit are not for Dask arrays"):
         QKMeans(5, batch_size=100).fit(ROWS)
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(4000,\)"):
         QKMeans(5).fit(ROWS, sample_weight=np.ones(3))

@@ -13,6 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from quickmeans import QKMeans, open_rows
 from quickmeans.data import RowSource
+from quickmeans.data.stream import StreamRows
+from quickmeans.kmeans.chunk_pass import ChunkPass
+from quickmeans.kmeans.rows import local_points
+from quickmeans.kmeans.screen import Screen
+from quickmeans.kmeans.update import ClusterSums
 from quickmeans.transform import SparseProduct
 
 # ---- weights and empty clusters -------------------------------------------------------------------------------------
@@ -261,3 +266,80 @@ def test_files_take_the_rows_they_have_kept(path, monkeypatch):
     expected = QKMeans(**options).fit(lambda: [X], sample_weight=weights)
     model = QKMeans(**options).fit(open_rows(path), sample_weight=weights)
     np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+
+
+# ---- messages, threads and interrupts -------------------------------------------------------------------------------
+
+
+def in_chunks(rows):
+    return lambda: [rows[i : i + 1000] for i in range(0, len(rows), 1000)]
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sp.csr_array, in_chunks])
+def test_bad_rows_are_counted_from_the_first_of_all(as_rows):
+    model = QKMeans(20, init=X[:20], shortlist=0, compression=2, max_iter=2).fit(X)
+    bad = X.copy()
+    bad[3500, 7] = np.nan
+    with pytest.raises(ValueError, match=r"NaN \(row 3500.*column 7"):
+        model.predict(as_rows(bad))
+
+
+def test_bad_rows_of_dask_arrays_are_counted_from_the_first_of_all():
+    model = QKMeans(5, init=X[:5], max_iter=2).fit(X)
+    directions = QKMeans(5, init=X[:5], spherical=True, max_iter=2).fit(X)
+    bad, zero = X.copy(), X.copy()
+    bad[3500, 7], zero[1500] = np.nan, 0
+    for method in (model.predict, model.transform):
+        with pytest.raises(ValueError, match="row 3500, in chunk 3 of the Dask array, column 7"):
+            method(da.from_array(bad, chunks=(1000, 60))).compute(scheduler="synchronous")
+    for rows in (zero, da.from_array(zero, chunks=(1000, 60))):
+        with pytest.raises(ValueError, match="Row 1500 of X is zero"):
+            np.asarray(directions.transform(rows))
+
+
+def test_tasks_of_dask_use_one_thread_unless_told(monkeypatch):
+    model, seen, assign = QKMeans(5, init=X[:5], max_iter=2).fit(X), [], Screen.assign
+
+    def spy(self, rows, assignment, n_threads, **options):
+        seen.append(n_threads)
+        return assign(self, rows, assignment, n_threads, **options)
+
+    monkeypatch.setattr(Screen, "assign", spy)
+    monkeypatch.setenv("QUICKMEANS_NUM_THREADS", "7")
+    model.predict(da.from_array(X, chunks=(2000, 60))).compute(scheduler="synchronous")
+    model.set_params(n_threads=3).predict(da.from_array(X, chunks=(2000, 60))).compute(scheduler="synchronous")
+    assert set(seen[:2]) == {1}
+    assert set(seen[-2:]) == {3}
+
+
+@pytest.mark.parametrize("call", [QKMeans(5, batch_size=100).fit, QKMeans(5).partial_fit])
+def test_batches_of_dask_arrays_are_refused_before_any_work(call):
+    def failing(chunk):
+        pytest.fail("a chunk was computed")
+
+    rows = da.from_array(X, chunks=(1000, 60)).map_blocks(failing, dtype=np.float32, meta=np.empty((0, 0), np.float32))
+    with pytest.raises(ValueError, match="batch_size and partial_fit are not for Dask arrays"):
+        call(rows)
+
+
+def test_an_interrupt_while_empty_clusters_are_refilled(monkeypatch):
+    points = local_points(StreamRows(open_rows(in_chunks(X))), 1, spherical=False)
+    centers = np.concatenate([X[:10] - points.geometry.mean, np.full((3, 60), 1e3)])
+    passes, screen = ChunkPass(points, 13), Screen(centers, points.geometry)
+    passes.assign(screen)
+    passes.assign(screen, np.zeros(13))
+    move, calls = ClusterSums.move, []
+
+    def interrupted(self, *args):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        move(self, *args)
+
+    monkeypatch.setattr(ClusterSums, "move", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        passes.refill()
+    last = passes.last(screen, centers)
+    expected = ChunkPass(points, 13).last(screen, centers)
+    np.testing.assert_allclose(last.objective, expected.objective)
+    assert (passes.sums.weights >= 0).all()

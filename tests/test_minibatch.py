@@ -27,7 +27,7 @@ class FixedScreens:
     def __call__(self, centers, counts):
         return Screen(centers, self.geometry)
 
-    def is_outdated(self, assignment):
+    def is_outdated(self, listed, listed_at_first):
         return False
 
 

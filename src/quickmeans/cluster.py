@@ -302,7 +302,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         if output is not None:
             return write_labels(output, self.iter_labels(X, exact=exact))
         rows = self._check_new_rows(X)
-        return rows.map(self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact), np.int32)
+        return rows.map(self._fitted.labels_function(rows.threads(self.n_threads), exact=exact), np.int32)
 
     def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:
         """The labels of X block by block, so that X may be larger than memory; `exact` as in :meth:`predict`."""

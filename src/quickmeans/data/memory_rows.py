@@ -23,7 +23,6 @@ from quickmeans.kmeans.rows import (
     Start,
     Weights,
     each_block,
-    joined,
     local_points,
 )
 from quickmeans.kmeans.settings import Settings
@@ -68,8 +67,11 @@ class MemoryRows(Rows):
     def whole(self) -> Any:
         return self.X
 
+    def threads(self, n_threads: int | None) -> int:
+        return resolve_threads(n_threads)
+
     def points(self, settings: Settings, seeds: Sequence[int]) -> Points:
-        return local_points(self, resolve_threads(settings.n_threads), spherical=settings.spherical)
+        return local_points(self, self.threads(settings.n_threads), spherical=settings.spherical)
 
     def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
         if stateless:
@@ -86,7 +88,13 @@ class MemoryRows(Rows):
             yield Batch(index, self.take(index), None if self.weights is None else self.weights[index])
 
     def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
-        return joined(each_block(self, function))
+        out, first = np.empty(self.shape[0] if width is None else (self.shape[0], width), dtype), 0
+        for part in each_block(self, function):
+            if len(part) == len(out):
+                return part
+            out[first : first + len(part)] = part
+            first += len(part)
+        return out
 
     def locate(self, row: int) -> str:
         return f"row {row}"

@@ -112,6 +112,9 @@ class StreamRows(Rows):
     def whole(self) -> Any:
         raise TypeError("A callable as init needs rows in memory; for rows that are not, give an array.")
 
+    def threads(self, n_threads: int | None) -> int:
+        return resolve_threads(n_threads)
+
     def points(self, settings: Settings, seeds: Sequence[int]) -> Points:
         """The points. The pass for the moments also keeps the rows that the first run samples, if they are known."""
         rows: Rows = self
@@ -119,7 +122,7 @@ class StreamRows(Rows):
             wanted = sampled_rows(self.shape, self.weights, settings, int(seeds[0]))
             if len(wanted) * self.source.n_columns * self.dtype.itemsize <= _KEPT_BYTES:
                 rows = _Collecting(self, wanted)
-        points = local_points(rows, resolve_threads(settings.n_threads), spherical=settings.spherical)
+        points = local_points(rows, self.threads(settings.n_threads), spherical=settings.spherical)
         return replace(points, rows=self)
 
     def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:

@@ -25,10 +25,14 @@ from quickmeans.kmeans.rows import (
     Points,
     Rows,
     Start,
+    naming_rows,
     spherical_geometry,
     working_dtype,
 )
 from quickmeans.kmeans.settings import Settings
+from quickmeans.threads import resolve_threads
+
+_NO_BATCHES = "batch_size and partial_fit are not for Dask arrays; call partial_fit with one chunk after the other."
 
 
 class DaskRows(Rows):
@@ -84,7 +88,13 @@ class DaskRows(Rows):
     def whole(self) -> Any:
         raise TypeError("A callable as init needs rows in memory; for rows that are not, give an array.")
 
+    def threads(self, n_threads: int | None) -> int:
+        """One thread per task, unless more are asked for: the scheduler runs several tasks at a time."""
+        return 1 if n_threads is None else resolve_threads(n_threads)
+
     def points(self, settings: Settings, seeds: Sequence[int]) -> Points:
+        if settings.batch_size is not None or not len(seeds):
+            raise ValueError(_NO_BATCHES)
         shift = np.asarray(self.take(np.zeros(1, np.int64))[0], np.float64)
         begins = np.cumsum([0, *self.sizes[:-1]]).tolist()
         locator = Locator(self.array.chunks[0])
@@ -101,7 +111,7 @@ class DaskRows(Rows):
             if whole.shortest <= 0:
                 raise ValueError("A row of X is zero and has no direction; spherical k-means cannot place it.")
             geometry = spherical_geometry(self.n_columns, geometry.dtype, whole.shortest)
-        return Points(self, geometry, whole.total, variances, settings.n_threads or 1)
+        return Points(self, geometry, whole.total, variances, self.threads(settings.n_threads))
 
     def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
         return DaskPass(self, points, n_clusters)
@@ -110,14 +120,19 @@ class DaskRows(Rows):
         return dask_start(self, points, context)
 
     def batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
-        raise ValueError("batch_size is not for Dask arrays; call partial_fit with one chunk after the other.")
+        raise ValueError(_NO_BATCHES)
 
     def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
         return None
 
     def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
-        def of_chunk(chunk: Any) -> NDArray[Any]:
-            return function(0, np.asarray(chunk))
+        locator = Locator(self.array.chunks[0])
+
+        def of_chunk(chunk: Any, block_info: Any = None) -> NDArray[Any]:
+            first = int(block_info[0]["array-location"][0][0]) if block_info else 0
+            rows = np.asarray(chunk)
+            with naming_rows(locator, first, rows):
+                return function(first, rows)
 
         if width is None:
             return self.array.map_blocks(of_chunk, dtype=dtype, drop_axis=1)

@@ -64,7 +64,6 @@ class ScreenChooser:
         self.rank, self.margin, self.trials = 0, CERTAIN, _TRIALS
         self.rows: Rows | None = points.rows if project else None  # to be projected
         self.projected: NDArray[Any] | None = None
-        self.listed_at_first = 0.0
 
     def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64] | None = None) -> Screen:
         """A screen for these centered centroids, whatever their weights."""
@@ -104,16 +103,13 @@ class ScreenChooser:
         other.sample, other.n_rows = _sample_of(points, other.rng), len(points)
         return other
 
-    def is_outdated(self, assignment: Assignment) -> bool:
-        """Whether the centroids have moved so far that a screen lists many more candidates than at first.
+    def is_outdated(self, listed: float, listed_at_first: float) -> bool:
+        """Whether the centroids have moved so far that a screen lists many more candidates per row than at first.
 
         If so, the next screen is chosen anew.
         """
-        listed = assignment.n_listed / len(assignment.labels)
-        self.listed_at_first = self.listed_at_first or listed
-        if listed <= _GROWTH * self.listed_at_first + 1:
+        if listed <= _GROWTH * listed_at_first + 1:
             return False
-        self.listed_at_first = 0.0
         self.trials, self.rank, self.basis, self.basis_of = max(self.trials, 1), 0, None, None
         self.rng = np.random.default_rng(self.n_rows)  # the same in a run that was killed and resumed
         return True

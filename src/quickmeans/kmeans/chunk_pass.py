@@ -82,7 +82,7 @@ class ChunkPass:
         index = None
         if self.bounds is not None and skip:
             index = np.flatnonzero(self.bounds.upper[place] >= self.bounds.lower[place])
-        with naming_rows(self.points.rows, place, block):
+        with naming_rows(self.points.rows, place.start, block):
             assigner.assign(block, assignment, self.points.n_threads, index=index, exact_scores=False)
         assignment.fill_norms(block, self.points.geometry)
         if self.bounds is not None and assigner.gives_bounds:
@@ -100,9 +100,9 @@ class ChunkPass:
         return distances if weights is None else np.where(weights[place] > 0, distances, 0)
 
     def refill(self) -> list[Move]:
+        self._sums_are_sound = False  # until all moves are done: Ctrl-C may come in between
         moves = refill(self.labels, self.sums.sizes.copy(), self._farthest)
-        for row, old, new in moves:
-            self._move(row, old, new)
+        self._make(moves)
         self.changed += len(moves)
         return moves
 
@@ -114,6 +114,12 @@ class ChunkPass:
         weights = None if self.points.weights is None else self.points.weights[index]
         return Pool.of(index, self.points.geometry.centered(rows), own, weights)
 
+    def _make(self, moves: list[Move]) -> None:
+        self._sums_are_sound = False
+        for row, old, new in moves:
+            self._move(row, old, new)
+        self._sums_are_sound = True
+
     def _move(self, row: int, old: int, new: int) -> None:
         self.labels[row] = new
         weight, sum_weight = (
@@ -124,8 +130,7 @@ class ChunkPass:
             self.bounds.lower[row] = 0
 
     def undo(self, moves: list[Move]) -> None:
-        for row, old, new in moves:
-            self._move(row, new, old)
+        self._make([(row, new, old) for row, old, new in moves])
 
     def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
         self.assign(assigner)

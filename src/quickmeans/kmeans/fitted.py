@@ -15,7 +15,7 @@ from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry
 from quickmeans.kmeans.memory_pass import difference_squares
 from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.product_rows import ProductRows
-from quickmeans.kmeans.rows import BlockFunction
+from quickmeans.kmeans.rows import BlockFunction, row_lengths
 from quickmeans.kmeans.screen import Screen
 from quickmeans.state import UNSIGNED, Facts, State, narrow
 from quickmeans.transform import SparseProduct
@@ -73,6 +73,8 @@ class FittedClusters:
             bad = first_not_finite(block)
             if bad is not None:
                 raise NotComparableError(block.dtype, bad[0])
+            if geometry.spherical:
+                row_lengths(block, first)  # refuses zero rows by their number
             return distances(block, centers, geometry, dtype)
 
         return of_block

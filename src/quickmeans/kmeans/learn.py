@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.kmeans.algorithm1 import Learn
-from quickmeans.kmeans.assignment import Assigner, Assignment
+from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.product_rows import ProductRows
 from quickmeans.kmeans.rows import Points
@@ -60,6 +60,6 @@ class ProductLearner:
         """A copy; the rows do not matter."""
         return copy(self)
 
-    def is_outdated(self, assignment: Assignment) -> bool:
+    def is_outdated(self, listed: float, listed_at_first: float) -> bool:
         """Never: a product is learned anew after `rows_between` rows, and not before."""
         return False

@@ -50,7 +50,7 @@ class MemoryPass:
         for place, block in self.points.rows.blocks():
             part = total.part(place)
             inside = None if index is None else index_within(index, place)
-            with naming_rows(self.points.rows, place, block):
+            with naming_rows(self.points.rows, place.start, block):
                 assigner.assign(
                     block, part, self.points.n_threads, index=inside, projected=assigner.projected, exact_scores=False
                 )

@@ -41,8 +41,8 @@ class AssignerMaker(Protocol):
     def for_rows(self, points: Points) -> "AssignerMaker":
         """A copy for batches of these rows."""
 
-    def is_outdated(self, assignment: Assignment) -> bool:
-        """Whether the assignment shows that another assigner is needed at once."""
+    def is_outdated(self, listed: float, listed_at_first: float) -> bool:
+        """Whether so many candidates per row, now and at first, show that another assigner is needed at once."""
 
 
 class BatchResult(NamedTuple):
@@ -72,6 +72,7 @@ class MiniBatch:
         self.geometry, self.centers, self.counts, self.make = geometry, centers.copy(), counts.copy(), make
         self.window = np.zeros(len(centers))  # weight that each centroid has got lately
         self.n_window, self.n_since, self.weight_since = 0, 0, 0.0
+        self.listed_at_first = 0.0  # candidates per row; it starts anew in every pass, so that a run can resume
         self._buffer = np.empty((3, *centers.shape))  # fresh memory costs more than the arithmetic
         self._interval = int(np.ceil(make.rows_between * len(centers)))
         self.assigner: Assigner = make(self.centers, self.counts) if assigner is None else assigner
@@ -106,7 +107,10 @@ class MiniBatch:
         self.weight_since += float(n.sum())
         self.n_window += len(rows)
         self._replace_unused(rows, assignment, w)
-        if self.make.is_outdated(assignment):
+        listed = assignment.n_listed / len(rows)
+        self.listed_at_first = self.listed_at_first or listed
+        if self.make.is_outdated(listed, self.listed_at_first):
+            self.listed_at_first = 0.0
             self._ask_for_assigner()
         return BatchResult(assignment.labels, objective, assignment.n_settled)
 

@@ -1,14 +1,15 @@
 """The paper's assigner: the centroids are the rows of a product of sparse matrices."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.assignment import Assignment
+from quickmeans.kmeans.assignment import Assignment, NotComparableError
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.transform import SparseProduct
+from quickmeans.transform.checks import ComparisonError
 
 
 class ProductRows:
@@ -45,15 +46,19 @@ class ProductRows:
         exact_scores: bool = True,
     ) -> None:
         """Assign all rows; see :class:`quickmeans.kmeans.assignment.Assigner`. `second` and `norms` are not filled."""
-        labels, values = self.product.nearest_row(rows, bias=self._bias, return_distance=True, n_threads=n_threads)
-        assignment.labels[:], assignment.best[:] = labels, -values
+        labels, scores = self.nearest(rows, 1, 1, n_threads)
+        assignment.labels[:], assignment.best[:] = labels[:, 0], scores[:, 0]
         assignment.n_listed = assignment.n_settled = 0
 
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The m nearest centroids of every row and their scores."""
-        labels, values = self.product.nearest_rows(rows, m, bias=self._bias, return_distance=True, n_threads=n_threads)
+        find = partial(self.product.nearest_rows, bias=self._bias, return_distance=True, n_threads=n_threads)
+        try:
+            labels, values = find(rows, m)
+        except ComparisonError as error:
+            raise NotComparableError(self.dtype, error.row) from None
         return labels, -values
 
     def __getstate__(self) -> dict[str, Any]:

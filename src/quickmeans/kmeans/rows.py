@@ -47,7 +47,14 @@ class Context:
     say: Callable[[str], None]
 
 
-class Rows(Protocol):
+class Named(Protocol):
+    """What can name its rows."""
+
+    def locate(self, row: int) -> str:
+        """What to call a row in an error message."""
+
+
+class Rows(Named, Protocol):
     """Weighted rows, wherever they are: arrays, sparse matrices, files, functions, clusters."""
 
     @property
@@ -77,6 +84,9 @@ class Rows(Protocol):
     def whole(self) -> Any:
         """All rows as a user's function gets them; a TypeError if they are not in memory."""
 
+    def threads(self, n_threads: int | None) -> int:
+        """How many threads work on a block, where `n_threads` was asked for."""
+
     def points(self, settings: Settings, seeds: Sequence[int]) -> "Points":
         """The rows with their moments, for runs with these settings and seeds."""
 
@@ -97,9 +107,6 @@ class Rows(Protocol):
 
         `dtype` and `width`, the number of columns or None for vectors, describe the results.
         """
-
-    def locate(self, row: int) -> str:
-        """What to call a row in an error message."""
 
 
 @dataclass
@@ -219,19 +226,19 @@ def exact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def each_block(rows: Rows, function: Callable[[int, NDArray[Any]], T]) -> Iterator[T]:
     """The results of the function for one block after the other; its errors name the first row that is not finite."""
     for place, block in rows.blocks():
-        with naming_rows(rows, place, block):
+        with naming_rows(rows, place.start, block):
             result = function(place.start, block)
         yield result
 
 
 @contextmanager
-def naming_rows(rows: Rows, place: slice, block: NDArray[Any]) -> Iterator[None]:
-    """Let errors about a block name the row that is not finite, or count rows from the first of all."""
+def naming_rows(rows: Named, first: int, block: NDArray[Any]) -> Iterator[None]:
+    """Let errors about a block, whose first row has this number, name the row, or count rows from the first of all."""
     try:
         yield
     except NotComparableError as error:
-        refuse_not_finite(rows.locate, place.start, block)
-        raise NotComparableError(error.dtype, place.start + error.row) from None
+        refuse_not_finite(rows.locate, first, block)
+        raise NotComparableError(error.dtype, first + error.row) from None
 
 
 def joined(results: Iterator[NDArray[Any]]) -> NDArray[Any]:

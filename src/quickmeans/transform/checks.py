@@ -123,6 +123,17 @@ def first_bad_position(rows: NDArray[Any]) -> tuple[int, int] | None:
     return (int(bad[0, 0]), int(bad[0, 1])) if len(bad) else None
 
 
+class ComparisonError(ValueError):
+    """Rows cannot be compared with those of a product; `row` is the number of the first one, or of its tile."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message, row)
+        self.row = row
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def check_comparable(rows: NDArray[Any], first: int, dtype: np.dtype[Any]) -> None:
     """Raise an error if the native code refused a tile of rows; `first` is its first row, or -1 if it refused none."""
     if first < 0:
@@ -130,7 +141,7 @@ def check_comparable(rows: NDArray[Any], first: int, dtype: np.dtype[Any]) -> No
     position = first_bad_position(rows[first : first + _LARGEST_TILE])
     if position is None:
         remedy = "scale X or use float64" if dtype == np.float32 else "scale X"
-        raise ValueError(f"The products with rows of X from {first} on may overflow {dtype}; {remedy}.")
+        raise ComparisonError(f"The products with rows of X from {first} on may overflow {dtype}; {remedy}.", first)
     i, j = first + position[0], position[1]
     what = "NaN" if np.isnan(rows[i, j]) else "infinity"
-    raise ValueError(f"X contains {what} (row {i}, column {j}); only finite numbers can be compared.")
+    raise ComparisonError(f"X contains {what} (row {i}, column {j}); only finite numbers can be compared.", i)
