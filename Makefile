@@ -36,6 +36,7 @@ sanitize-memory: .venv-sanitize/installed
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded # the sanitizer's own memory would count
 
 sanitize-threads: .venv-sanitize/installed
+	mkdir -p build
 	.venv-sanitize/bin/cmake -S . -B build/threads -DQUICKMEANS_SANITIZE=thread > build/threads.log
 	.venv-sanitize/bin/cmake --build build/threads -j >> build/threads.log
 	build/threads/threads

@@ -2,8 +2,8 @@
 
     python -m benchmarks.cost_model
 
-Processor time of one thread, float32 unless said otherwise, the best of many short runs. Prints every constant beside
-the value in use, and where that is, and writes benchmarks/results/cost_model.json.
+Processor time of one thread, float32, the best of many short runs. Prints every constant beside the value in use,
+and writes benchmarks/results/cost_model.json. Constants of the solvers: benchmarks/solver_constants.py.
 """
 
 import time
@@ -20,9 +20,9 @@ from scipy.optimize import nnls
 
 from benchmarks.harness import machine, save
 from quickmeans import kernels
-from quickmeans.threads import with_one_blas_thread
 
 K, D, N = 512, 256, 1024
+WINDOW = 256  # centers whose scores are computed before candidates are listed: kWindowRows in native/kernels/types.hpp
 FLOAT32 = np.dtype(np.float32)
 DIMENSIONS = (32, 64, 128, 256, 512)  # of the rows whose candidates are settled
 MARGINS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15)
@@ -30,16 +30,14 @@ MARGINS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15)
 IN_USE = {
     "sparse entry / dense entry": "1 / 0.4, kDenseSliceShare in native/product.cpp",
     "starting a thread": "1e7, kWorkPerThread in native/product.cpp",
-    "adding an entry to a sum": "1e7 / 1e6, kWorkPerThread / kEntriesPerThread in native/bindings/sums.cpp",
-    "settling a candidate": "3000, _SETTLE in kmeans/calibration.py",
-    "settling, per entry of the row": "8, _SETTLE_ENTRY in kmeans/calibration.py",
-    "listing a candidate": "300, _LIST in kmeans/calibration.py",
-    "gathered entry / dense entry, float64": "16, _GATHER in transform/pair.py",
-    "sparse entry / dense entry, float64": "1 / 0.15, _FEW in transform/quadratic.py",
+    "adding an entry to a sum": "1e7 / 1e6, kWorkPerThread / kEntriesPerThread in native/sums.cpp",
+    "settling a candidate": "3000, _SETTLE in kmeans/cost.py",
+    "settling, per entry of the row": "8, _SETTLE_ENTRY in kmeans/cost.py",
+    "listing a candidate": "300, _LIST in kmeans/cost.py",
 }
 
 
-def best(call: Callable[[], Any], clock: Callable[[], float] = time.process_time, seconds: float = 1.0) -> float:
+def best(call: Callable[[], Any], clock: Callable[[], float] = time.process_time, seconds: float = 3.0) -> float:
     """The shortest of the runs that fit into this time, of which there are ten or more."""
     call()
     times: list[float] = []
@@ -79,29 +77,46 @@ def sum_seconds(rng: np.random.Generator) -> float:
     return best(lambda: kernels.add_members(X, order, starts, None, sums, 1)) / X.size
 
 
-def settle_seconds(rng: np.random.Generator) -> list[float]:
-    """Seconds per candidate settled, per entry of its row, and per candidate listed.
+def list_seconds(rng: np.random.Generator) -> float:
+    """Seconds per candidate listed: of two orders of the same centers, one lists a candidate in every window.
 
-    Assignments with a low-rank product and several margins, in turns. Their times are fitted by a constant for every
-    dimension and a non-negative combination of the candidates settled and listed, relative errors squared.
+    Offsets that rise from window to window let the best center of each window pass; offsets that fall only the first.
+    """
+    centers, X = _data(D, rng)
+    steps = 100.0 * (np.arange(len(centers)) // WINDOW)
+    up, down = (_screen(centers, 0.0, offset) for offset in (steps, -steps))
+    rising, falling = _alternate([partial(_assign, X, up), partial(_assign, X, down)], rounds=400)
+    return (rising - falling) / (_assign(X, up).n_listed - _assign(X, down).n_listed)
+
+
+def settle_seconds(listed: float, rng: np.random.Generator) -> list[float]:
+    """Seconds per candidate settled and per entry of its row, if listing one takes `listed`.
+
+    Assignments with a low-rank product and several margins. Their times are fitted by a constant for every dimension
+    and a non-negative combination of candidates and their entries, relative errors squared.
     """
     costs, times = [], []
     for i, n_columns in enumerate(DIMENSIONS):
-        decay = 1 / (1 + np.arange(n_columns) / 8)  # so that a few directions tell most
-        centers = (rng.standard_normal((8 * K, n_columns)) * decay).astype(np.float32)
-        X = (centers[rng.integers(0, 8 * K, N)] + 0.7 * decay * rng.standard_normal((N, n_columns))).astype(np.float32)
+        centers, X = _data(n_columns, rng)
         screens = [_screen(centers, margin) for margin in MARGINS]
-        times += _alternate([partial(_assign, X, screen) for screen in screens])
-        for screen in screens:
+        seconds = _alternate([partial(_assign, X, screen) for screen in screens])
+        for screen, measured in zip(screens, seconds, strict=True):
             counted = _assign(X, screen)
-            costs.append(
-                [*np.eye(len(DIMENSIONS))[i], counted.n_settled, counted.n_settled * n_columns, counted.n_listed]
-            )
+            costs.append([*np.eye(len(DIMENSIONS))[i], counted.n_settled, counted.n_settled * n_columns])
+            times.append(measured - listed * counted.n_listed)
     scale = 1 / np.array(times)
-    return list(nnls(np.array(costs) * scale[:, None], np.ones(len(times)))[0][-3:])
+    return list(nnls(np.array(costs) * scale[:, None], np.ones(len(times)))[0][-2:])
 
 
-def _alternate(calls: list[Callable[[], Any]], rounds: int = 40) -> list[float]:
+def _data(n_columns: int, rng: np.random.Generator) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Centers of which a few directions tell most, and rows about them."""
+    decay = 1 / (1 + np.arange(n_columns) / 8)
+    centers = (rng.standard_normal((8 * K, n_columns)) * decay).astype(np.float32)
+    noise = 0.7 * decay * rng.standard_normal((N, n_columns))
+    return centers, (centers[rng.integers(0, 8 * K, N)] + noise).astype(np.float32)
+
+
+def _alternate(calls: list[Callable[[], Any]], rounds: int = 80) -> list[float]:
     """The shortest time of each call."""
     times = np.full(len(calls), np.inf)
     for _ in range(rounds):
@@ -112,14 +127,15 @@ def _alternate(calls: list[Callable[[], Any]], rounds: int = 40) -> list[float]:
     return list(times)
 
 
-def _screen(centers: NDArray[np.float32], margin: float) -> kernels.Screen:
-    """The centers projected on their 16 leading directions."""
+def _screen(centers: NDArray[np.float32], margin: float, offset: NDArray[np.float64] | float = 0.0) -> kernels.Screen:
+    """The centers projected on their 16 leading directions, with something added to all scores."""
     basis = np.linalg.svd(centers, full_matrices=False)[2][:16]
     low = centers @ basis.T
     exact, near = (-(A.astype(float) ** 2).sum(axis=1) / 2 for A in (centers, low))
     slack = np.sqrt(np.maximum(2 * (near - exact), 0))
     product = kernels.Product([low, basis], FLOAT32)
-    return kernels.Screen(product, centers, np.zeros(centers.shape[1]), near, exact, slack, margin)
+    mean = np.zeros(centers.shape[1])
+    return kernels.Screen(product, centers, mean, near + offset, exact + offset, slack, margin)
 
 
 def _assign(X: NDArray[np.float32], screen: kernels.Screen) -> kernels.Assignment:
@@ -128,33 +144,15 @@ def _assign(X: NDArray[np.float32], screen: kernels.Screen) -> kernels.Assignmen
     return assignment
 
 
-@with_one_blas_thread
-def solver_seconds(rng: np.random.Generator) -> dict[str, float]:
-    """Seconds per multiply-add in float64: of BLAS, of gathered products on a support, of a sparse factor."""
-    n = 256
-    A, B = rng.standard_normal((n, n)), rng.standard_normal((n, n))
-    atoms = np.where(rng.random((n, n)) < 0.1, B, 0)
-    support = np.ones((n, n), np.uint8)
-    entries = kernels.Entries(atoms, n * n)
-    return {
-        "dense": best(lambda: A @ B) / n**3,
-        "gathered": best(lambda: kernels.masked_product(A, atoms, support, 1)) / (n * len(entries)),
-        "sparse": best(lambda: entries.times(B)) / (n * len(entries)),
-    }
-
-
 def measure() -> tuple[dict[str, float], dict[str, float]]:
     """Multiply-adds per nanosecond, and the constants in multiply-adds of the dense product."""
     rng = np.random.default_rng(0)
     dense, sparse = product_seconds(1, rng), product_seconds(0.05, rng)
-    settled, settled_entry, listed = settle_seconds(rng)
-    solver = solver_seconds(rng)
+    listed = list_seconds(rng)
+    settled, settled_entry = settle_seconds(listed, rng)
     rates = {
         "dense product": 1e-9 / dense,
         "sparse product": 1e-9 / sparse,
-        "BLAS, float64": 1e-9 / solver["dense"],
-        "sparse factor, float64": 1e-9 / solver["sparse"],
-        "gathered products, float64": 1e-9 / solver["gathered"],
     }
     costs = {
         "sparse entry / dense entry": sparse / dense,
@@ -163,8 +161,6 @@ def measure() -> tuple[dict[str, float], dict[str, float]]:
         "settling a candidate": settled / dense,
         "settling, per entry of the row": settled_entry / dense,
         "listing a candidate": listed / dense,
-        "gathered entry / dense entry, float64": solver["gathered"] / solver["dense"],
-        "sparse entry / dense entry, float64": solver["sparse"] / solver["dense"],
     }
     return rates, costs
 

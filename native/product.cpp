@@ -22,14 +22,16 @@ namespace quickmeans {
 
 namespace {
 
-// A slice with more than this share of non-zeros is packed as a dense one: a multiply-add of a dense slice takes 0.4 of
-// the time of one of a sparse slice. (benchmarks/cost_model.py measures RATIO on the machine of benchmarks/results. The
-// share at which a factor is *stored* as a dense array is another one: DENSE_SHARE in transform/checks.py.)
+// A slice with more than this share of non-zeros is packed as a dense one. benchmarks/cost_model.py measures that a
+// multiply-add of a sparse slice takes 2.2 times as long as one of a dense slice, so the two are equal at a share of
+// 0.46; the value in use is older. (The share at which a factor is stored as a dense array is one of memory:
+// DENSE_SHARE in transform/factors.py.)
 constexpr double kDenseSliceShare = 0.4;
-// Multiply-adds that pay for starting a thread. (benchmarks/cost_model.py measures THREAD; with this value a thread
-// does at least 0.3 ms of work.)
+// Multiply-adds that are worth a thread. Starting one takes as long as 1.2e6 of them, 28 microseconds
+// (benchmarks/cost_model.py), so it costs at most an eighth of what it does.
 constexpr double kWorkPerThread = 1e7;
-// Up to this number of rows are computed one by one: a tile has at least 16 lanes, and takes as long for one row.
+// Up to this number of rows are computed one by one: a tile has 16 lanes or more, and takes as long for three rows as
+// for sixteen.
 constexpr std::int64_t kSingleRows = 2;
 
 std::int64_t second_level_cache() {

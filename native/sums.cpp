@@ -9,8 +9,8 @@ namespace {
 
 // Columns of a sum that one thread adds at a time: 8 KB of sums stay in the first-level cache.
 constexpr std::int64_t kSumColumns = 1024;
-// With fewer entries than this, one thread is as fast as two. A second one takes as long to start as ENTRIES entries to
-// add (benchmarks/cost_model.py); the value in use is older, and on the safe side.
+// Entries that are worth a thread. Starting one takes as long as adding 5e4 of them (benchmarks/cost_model.py); the
+// value in use is older, and makes threads rarer than need be.
 constexpr double kEntriesPerThread = 1e6;
 
 int threads_for(int n_threads, std::int64_t n_rows, std::int64_t n_columns) {

@@ -61,17 +61,17 @@ def copied(assignment):
 @pytest.mark.parametrize("kind", KINDS)
 def test_assign_with_a_margin_of_one_is_exact(isa, kind, dtype):
     p = problem(kind, dtype)
-    found = kernels.make_assignment(len(p.X), dtype)
-    assert p.screen().assign(p.X, found) == -1
+    assignment = kernels.make_assignment(len(p.X), dtype)
+    assert p.screen().assign(p.X, assignment) == -1
     exact = p.nearest(2)
-    np.testing.assert_array_equal(found.labels, exact[:, 0])
+    np.testing.assert_array_equal(assignment.labels, exact[:, 0])
     scores = p.X.astype(float) @ p.centers.T.astype(float) + p.center_offset
     tolerance = 1e-3 if dtype == np.float32 else 1e-9
-    np.testing.assert_allclose(found.best, scores.max(axis=1), atol=tolerance)
-    assert (found.second >= np.take_along_axis(scores, exact, 1)[:, 1] - tolerance).all()
-    np.testing.assert_allclose(found.norms, ((p.X - p.mean) ** 2).sum(axis=1), rtol=1e-5)
-    assert found.n_settled <= found.n_listed
-    assert found.n_listed >= len(p.X)
+    np.testing.assert_allclose(assignment.best, scores.max(axis=1), atol=tolerance)
+    assert (assignment.second >= np.take_along_axis(scores, exact, 1)[:, 1] - tolerance).all()
+    np.testing.assert_allclose(assignment.norms, ((p.X - p.mean) ** 2).sum(axis=1), rtol=1e-5)
+    assert assignment.n_settled <= assignment.n_listed
+    assert assignment.n_listed >= len(p.X)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,19 +107,19 @@ def test_nearest_with_all_centers_listed(isa, kind, dtype):
 def test_rows_that_cannot_be_compared_are_named(isa):
     p = problem("low rank", np.float32, n=500)
     p.X[300:, 4] = np.nan
-    found = kernels.make_assignment(500, np.float32)
-    bad = p.screen().assign(p.X, found)
+    assignment = kernels.make_assignment(500, np.float32)
+    bad = p.screen().assign(p.X, assignment)
     assert 300 - 64 < bad <= 300
-    assert p.screen().assign(p.X, found, index=np.arange(10)) == -1
-    assert p.screen().assign(p.X, found, index=np.array([5, 300])) == 1
+    assert p.screen().assign(p.X, assignment, index=np.arange(10)) == -1
+    assert p.screen().assign(p.X, assignment, index=np.array([5, 300])) == 1
     assert p.screen().nearest(p.X, 2, 4)[2] == bad
 
 
 def test_a_screen_keeps_what_it_was_made_of():
     p = problem("low rank", np.float32)
-    screen, found = p.screen(0.1), kernels.make_assignment(300, np.float32)
-    screen.assign(p.X, found)
-    X, expected = p.X, copied(found)
+    screen, assignment = p.screen(0.1), kernels.make_assignment(300, np.float32)
+    screen.assign(p.X, assignment)
+    X, expected = p.X, copied(assignment)
     derived = screen.with_margin(0.1)
     del p, screen
     again = kernels.make_assignment(300, np.float32)
@@ -129,10 +129,10 @@ def test_a_screen_keeps_what_it_was_made_of():
 
 def test_an_assignment_shares_its_arrays():
     labels, best = np.zeros(4, np.int32), np.zeros(4)
-    found = kernels.bind_assignment(labels, best, best.copy(), best.copy())
-    assert found.labels is labels
-    assert found.best is best
-    assert (len(found), found.norms_known, found.n_listed, found.n_settled) == (4, False, 0, 0)
+    assignment = kernels.bind_assignment(labels, best, best.copy(), best.copy())
+    assert assignment.labels is labels
+    assert assignment.best is best
+    assert (len(assignment), assignment.norms_known, assignment.n_listed, assignment.n_settled) == (4, False, 0, 0)
     with pytest.raises(ValueError, match="equally long"):
         kernels.bind_assignment(labels, best[:3], best, best)
     for wrong in (labels.astype(np.int64), np.zeros(8, np.int32)[::2], labels[None]):
@@ -142,17 +142,17 @@ def test_an_assignment_shares_its_arrays():
 
 def test_the_screen_refuses_what_does_not_fit():
     p = problem("low rank", np.float32)
-    screen, found = p.screen(), kernels.make_assignment(300, np.float32)
+    screen, assignment = p.screen(), kernels.make_assignment(300, np.float32)
     for first in (-1, 1, 2**62):
         with pytest.raises(ValueError, match="rows do not fit the assignment"):
-            screen.assign(p.X, found, first)
+            screen.assign(p.X, assignment, first)
     for index in ([-1], [300], [3, 2], [2, 2]):
         with pytest.raises(ValueError, match="index"):
-            screen.assign(p.X, found, index=np.array(index))
+            screen.assign(p.X, assignment, index=np.array(index))
     with pytest.raises(ValueError, match="rows do not fit"):
-        screen.assign(p.X[:, 1:], found)
+        screen.assign(p.X[:, 1:], assignment)
     with pytest.raises(ValueError, match="projected"):
-        screen.assign(p.X, found, projected=np.zeros((300, 8), np.float32))  # the norms are not known
+        screen.assign(p.X, assignment, projected=np.zeros((300, 8), np.float32))  # the norms are not known
     with pytest.raises(ValueError, match="shortlist"):
         screen.with_margin(1.0, shortlist=71)
     with pytest.raises(ValueError, match="margin"):

@@ -16,15 +16,15 @@ def test_gaussian_against_the_formula(isa, chain, rng, dims, n, dtype):
     V = SparseProduct(chain(*dims, density=0.3, dtype=dtype))
     X, mean = rng.standard_normal((n, dims[-1])).astype(dtype), rng.standard_normal(dims[-1])
     expected = np.exp(-0.1 * reference.distances(X - mean, reference.product(V.factors)) ** 2)
-    found = V.gaussian(X, 0.1, mean=mean)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, expected, rtol=2e-5 if dtype == np.float32 else 1e-12)
+    values = V.gaussian(X, 0.1, mean=mean)
+    assert values.dtype == dtype
+    np.testing.assert_allclose(values, expected, rtol=2e-5 if dtype == np.float32 else 1e-12)
 
 
 def test_gaussian_in_hand():
     V = SparseProduct([[[1.0, 0.0], [0.0, 2.0]]])
-    found = V.gaussian([[1.0, 0.0], [1.0, 2.0]], 0.5)
-    np.testing.assert_allclose(found, np.exp([[0.0, -2.5], [-2.0, -0.5]]))
+    values = V.gaussian([[1.0, 0.0], [1.0, 2.0]], 0.5)
+    np.testing.assert_allclose(values, np.exp([[0.0, -2.5], [-2.0, -0.5]]))
 
 
 @given(st.floats(1e-3, 1e3), st.integers(1, 40), st.sampled_from([np.float32, np.float64]))
@@ -42,8 +42,8 @@ def test_gaussian_of_far_and_near_points():
     V = SparseProduct([np.array([[0.0, 1.0], [1e4, 1.0]])])
     np.testing.assert_array_equal(V.gaussian([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]], 1.0), [[1.0, 0.0]] * 3)
     exponents = np.linspace(0, 700, 5001)
-    found = SparseProduct([np.zeros((1, 1)) + 0.0]).gaussian(np.sqrt(exponents)[:, None], 1.0)
-    np.testing.assert_allclose(found[:, 0], np.exp(-(np.sqrt(exponents) ** 2)), rtol=1e-14)
+    values = SparseProduct([np.zeros((1, 1)) + 0.0]).gaussian(np.sqrt(exponents)[:, None], 1.0)
+    np.testing.assert_allclose(values[:, 0], np.exp(-(np.sqrt(exponents) ** 2)), rtol=1e-14)
 
 
 def test_gaussian_rows_do_not_depend_on_their_neighbours(isa, chain, rng):

@@ -5,8 +5,8 @@
 
 namespace quickmeans {
 
-// Multiply-adds between two polls. At the slowest rate that benchmarks/cost_model.py measures, 0.3 per nanosecond, that
-// is a hundredth of a second; a poll reads the clock and costs 30 nanoseconds.
+// Multiply-adds between two polls. The slowest loops do one in a nanosecond or two, so polls are some milliseconds
+// apart. A poll reads the clock, which takes 30 to 60 nanoseconds.
 constexpr std::int64_t kWorkPerPoll = 1 << 21;
 
 // Always inlined, so that no instruction set gets the code of another (see types.hpp).

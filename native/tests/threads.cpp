@@ -57,30 +57,30 @@ bool same(const std::vector<T>& a, const std::vector<T>& b) {
 
 // Results of an assignment.
 template <class T>
-struct Found {
+struct Result {
     std::vector<std::int32_t> labels = std::vector<std::int32_t>(kRows);
     std::vector<T> best = std::vector<T>(kRows), second = best, norms = best;
     std::int64_t n_listed = 0, n_settled = 0;
 
-    bool operator==(const Found& other) const {
+    bool operator==(const Result& other) const {
         return same(labels, other.labels) && same(best, other.best) && same(second, other.second) &&
                same(norms, other.norms) && n_listed == other.n_listed && n_settled == other.n_settled;
     }
 };
 
 template <class T>
-Found<T> assign(const Screen<T>& screen, const std::vector<T>& x, int n_threads, const Poll& poll = kQuiet) {
-    Found<T> found;
+Result<T> assign(const Screen<T>& screen, const std::vector<T>& x, int n_threads, const Poll& poll = kQuiet) {
+    Result<T> result;
     SettleJob<T> job = screen.job();
     job.rows = job.screen.rows = view_of(x, kColumns);
-    job.norms = found.norms.data();
-    job.labels = found.labels.data();
-    job.best = found.best.data();
-    job.second = found.second.data();
-    job.n_listed = &found.n_listed;
-    job.n_settled = &found.n_settled;
+    job.norms = result.norms.data();
+    job.labels = result.labels.data();
+    job.best = result.best.data();
+    job.second = result.second.data();
+    job.n_listed = &result.n_listed;
+    job.n_settled = &result.n_settled;
     screen.parts->product.run(job, screen.parts->growth, n_threads, poll);
-    return found;
+    return result;
 }
 
 template <class T>
@@ -100,8 +100,8 @@ template <class T>
 void test_screen(const char* isa) {
     const auto x = normal<T>(kRows * kColumns, 0), centers = normal<T>(kCenters * kColumns, 1);
     const Screen<T> screen = make_screen(centers, isa);
-    const Found<T> expected = assign(screen, x, 1);
-    Found<T> beside;
+    const Result<T> expected = assign(screen, x, 1);
+    Result<T> beside;
     std::thread other([&] { beside = assign(screen, x, kThreads); });
     check(assign(screen, x, kThreads) == expected, "assignment");
     other.join();

@@ -378,7 +378,7 @@ def mark_largest(M: Floats, per_row: int, per_column: int) -> Mask:
 
 
 def match_largest(M: Floats, per_row: int, per_column: int) -> Mask:
-    """Entries chosen greedily by absolute value, at most so many of every row and of every column."""
+    """Entries chosen greedily by absolute value, at most ``per_row`` of a row and ``per_column`` of a column."""
     kept = np.empty(M.shape, np.bool_)
     _native.match_largest(_floats(M), per_row, per_column, kept)
     return kept
