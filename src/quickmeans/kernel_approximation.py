@@ -103,7 +103,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         `gamma` as a number.
     n_features_in_ : int
         The number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : array of str
         The names of the columns; only if X has names that are all strings.
 
     Examples

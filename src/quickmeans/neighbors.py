@@ -79,7 +79,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         The number of rows that the index has now.
     n_features_in_ : int
         The number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : array of str
         The names of the columns; only if X has names that are all strings.
 
     See Also
