@@ -437,7 +437,7 @@ CASES = {
     "equal_start": equal_start,
     "sampled_start": sampled_start,
     "called_start": lambda _: used(fit(init=some_rows, n_init=2)),
-    "three_runs": lambda _: used(fit(n_init=3, sample_start=False)),
+    "three_runs": lambda _: used(fit(n_init=3, search="none")),
     "shortlist_of_five": lambda _: large(shortlist=5),
     "compressed_screen": compressed_screen,
     "product_by_als": lambda _: product_by("als", compression=3),

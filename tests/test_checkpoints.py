@@ -138,7 +138,7 @@ def test_functions_that_cannot_be_told_apart(init, tmp_path):
 def test_parameters_are_compared_by_value(tmp_path):
     start = X[:12].astype(np.float64)
     fit(tmp_path / "c", init=start, n_init=1, batch_size=100)
-    equal = {"n_clusters": np.int64(12), "tol": np.float32(0), "sample_start": np.True_, "random_state": np.int32(0)}
+    equal = {"n_clusters": np.int64(12), "tol": np.float32(0), "search": np.str_("auto"), "random_state": np.int32(0)}
     for init in (start.tolist(), np.asfortranarray(start), start.astype(">f8"), X[:12]):
         fit(tmp_path / "c", init=init, n_init=np.int64(1), batch_size=np.uint16(100), **equal)
     for other in (
@@ -146,7 +146,7 @@ def test_parameters_are_compared_by_value(tmp_path):
         {"init": start[::-1]},
         {"tol": 0.5},
         {"batch_size": 101},
-        {"sample_start": False},
+        {"search": "none"},
     ):
         with pytest.raises(ValueError, match="with other parameters"):
             fit(tmp_path / "c", **{"init": start, "n_init": 1, "batch_size": 100} | other)

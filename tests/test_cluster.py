@@ -335,7 +335,8 @@ def test_empty_clusters_among_many_equal_rows(rng):
         ({"shortlist": 2**70}, None, "shortlist must be"),
         ({"batch_size": 2**70}, None, "batch_size must be"),
         ({"spherical": "x"}, None, "spherical must be True or False, got 'x'"),
-        ({"sample_start": 1}, None, "sample_start must be True or False, got 1"),
+        ({"search": "best"}, None, "search must be 'auto', 'none' or 'thorough', got 'best'"),
+        ({"search": True}, None, "search must be 'auto', 'none' or 'thorough', got True"),
         ({"verbose": "x"}, None, "verbose must be a whole number not below 0, True or False, got 'x'"),
         ({"sparsity_level": "few"}, None, "sparsity_level must be"),
         ({}, np.array([[1.0, np.nan]] * 20), "contains NaN"),
@@ -380,12 +381,6 @@ def test_more_runs_are_no_worse(mixture):
     assert many <= one
 
 
-def test_sample_start_is_as_good(mixture):
-    X = mixture(30000, 20, 100)
-    on, off = (QKMeans(100, sample_start=flag, random_state=0, max_iter=10).fit(X).inertia_ for flag in (True, False))
-    assert on <= 1.1 * off
-
-
 def test_interrupt_leaves_the_last_iterate(mixture):
     X = mixture(5000, 30)
 
@@ -393,7 +388,7 @@ def test_interrupt_leaves_the_last_iterate(mixture):
         if iteration == 3:
             signal.raise_signal(signal.SIGINT)
 
-    model = QKMeans(200, max_iter=10**6, tol=0, random_state=0, callback=interrupt)
+    model = QKMeans(200, max_iter=10**6, tol=0, search="none", random_state=0, callback=interrupt)
     assert threading.current_thread() is threading.main_thread()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
@@ -447,7 +442,7 @@ def test_callback_stops(mixture, options):
         seen.append(objective)
         return iteration == 2
 
-    model = QKMeans(30, callback=callback, tol=0, random_state=0, **options).fit(mixture())
+    model = QKMeans(30, callback=callback, tol=0, search="none", random_state=0, **options).fit(mixture())
     assert model.n_iter_ == len(seen) == 2
     assert seen == model.objective_history_[1::2].tolist()
 
@@ -473,7 +468,7 @@ def test_scikit_learn_callbacks(mixture):
             self.closed = True
 
     count = Count()
-    model = QKMeans(20, random_state=0, tol=0).set_callbacks(count).fit(mixture())
+    model = QKMeans(20, random_state=0, tol=0, search="none").set_callbacks(count).fit(mixture())
     assert model.n_iter_ == 3
     assert count.begun == ["fit", "run", *["iteration"] * 3]
     assert count.ended == [*["iteration"] * 3, "run", "fit"]
@@ -483,5 +478,5 @@ def test_scikit_learn_callbacks(mixture):
 def test_verbose_says_how_it_goes(mixture, capsys):
     QKMeans(20, verbose=1, max_iter=3, random_state=0).fit(mixture(9000, 5))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Start: 5 iterations on 2048 of 9000 rows"
-    assert lines[1].startswith("Iteration 1: objective ")
+    assert lines[0].startswith("Search among 2048 of 9000 rows: ")
+    assert any(line.startswith("Iteration 1: objective ") for line in lines)

@@ -57,11 +57,12 @@ OPTIONS = {
 
 @pytest.mark.filterwarnings("ignore:Only")
 @pytest.mark.parametrize("name", OPTIONS)
-def test_as_on_one_machine(name):
+def test_as_on_one_machine(name, tmp_path):
+    """With a checkpoint, rows in memory are passed over as those on a cluster are."""
     options = {"random_state": 0} | OPTIONS[name]
     weights = options.pop("weights", None)
     options.setdefault("init", X[: options["n_clusters"]])
-    plain = QKMeans(**options).fit(X, sample_weight=weights)
+    plain = QKMeans(**options, checkpoint=tmp_path / "c").fit(X, sample_weight=weights)
     model = QKMeans(**options).fit(ROWS, sample_weight=weights)
     assert model.n_iter_ == plain.n_iter_
     np.testing.assert_allclose(model.cluster_centers_, plain.cluster_centers_, rtol=1e-6, atol=1e-6)
@@ -132,8 +133,8 @@ def test_checkpoints_on_dask(tmp_path):
 # ---- a real cluster -------------------------------------------------------------------------------------------------
 
 
-def test_processes_and_a_worker_that_dies(cluster):
-    plain = QKMeans(60, init=X[:60], tol=0, max_iter=6).fit(X)
+def test_processes_and_a_worker_that_dies(cluster, tmp_path):
+    plain = QKMeans(60, init=X[:60], tol=0, max_iter=6, checkpoint=tmp_path / "c").fit(X)
     killed = []
 
     def kill(iteration, objective):
@@ -192,15 +193,16 @@ def test_a_tree_merges_all_once_and_in_order():
     assert tree(["x"], "".join) == "x"
 
 
-def test_draws_are_by_weight_and_squared_distance():
-    geometry = Geometry(np.zeros(1), np.dtype(np.float64))
-    screen, rows = Screen(np.zeros((1, 1)), geometry), np.array([[0.0], [1.0], [2.0], [3.0]])
-    firsts = [drawn(rows, np.array([1.0, 4.0, 1.0, 0.0]), screen, 1, 1, seed).rows[0, 0] for seed in range(2000)]
+def test_draws_are_by_chance_among_rows_with_weight():
+    rows, weights = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 4.0, 1.0, 0.0])
+    firsts = [drawn(rows, weights, 1, seed).rows[0, 0] for seed in range(3000)]
     counts = np.bincount(np.array(firsts, int), minlength=4)
-    assert counts[0] == counts[3] == 0
-    assert abs(counts[1] - 1000) < 100  # 4 * 1 against 1 * 4
-    merged = merge_draws([Draw(rows[:2], np.array([3.0, 1.0])), Draw(rows[2:], np.array([2.0, 9.0]))], 2)
+    assert counts[3] == 0
+    assert (abs(counts[:3] - 1000) < 120).all()
+    draws = Draw(rows[:2], weights[:2], np.array([3.0, 1.0])), Draw(rows[2:], weights[2:], np.array([2.0, 9.0]))
+    merged = merge_draws(list(draws), 2)
     assert merged.rows.ravel().tolist() == [1, 2]
+    assert merged.weights.tolist() == [4, 1]
 
 
 def test_messages_are_small(rng):

@@ -117,7 +117,8 @@ def test_dask_layouts():
     np.testing.assert_array_equal(forward.cluster_centers_, backward.cluster_centers_)
     bits = X > 0
     as_bool = QKMeans(4, init=bits[:4].astype(float), max_iter=2).fit(da.from_array(bits, chunks=(1000, 60)))
-    as_float = QKMeans(4, init=bits[:4].astype(float), max_iter=2).fit(bits.astype(np.uint8))
+    numbers = da.from_array(bits.astype(np.uint8), chunks=(1000, 60))
+    as_float = QKMeans(4, init=bits[:4].astype(float), max_iter=2).fit(numbers)
     np.testing.assert_allclose(as_bool.cluster_centers_, as_float.cluster_centers_, atol=1e-6)
     with pytest.raises(ValueError, match="at least one row and one column"):
         QKMeans(2).fit(da.from_array(np.zeros((0, 3)), chunks=(1, 3)))
@@ -194,7 +195,7 @@ def test_a_failed_fit_changes_nothing():
         ({"n_factors": 10**6}, "n_factors must be a whole number from 1 to"),
         ({"n_clusters": 2**70}, "n_clusters must be a whole number"),
         ({"spherical": "x"}, "spherical must be True or False, got 'x'"),
-        ({"sample_start": 1}, "sample_start must be True or False, got 1"),
+        ({"search": 1}, "search must be 'auto', 'none' or 'thorough', got 1"),
         ({"verbose": "x"}, "verbose must be a whole number"),
         ({"solver": "newton"}, "solver must be one of 'als', 'palm4msa', 'hierarchical'"),
     ],

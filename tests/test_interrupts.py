@@ -33,9 +33,15 @@ def seconds_until_interrupt(call):
 
 
 def seed(rng):
-    points, n = rng.standard_normal((16, 200_000), np.float32), 200_000
-    uniforms = rng.random((5000, 3))
-    return lambda: kernels.seed(points, np.zeros(n, np.float32), np.ones(n), 0, uniforms)
+    rows, uniforms = rng.standard_normal((200_000, 16), np.float32), rng.random((5000, 3))
+    return lambda: kernels.seed(rows, np.ones(len(rows)), 0, uniforms, 2)
+
+
+def search(rng, n_threads=1):
+    rows = rng.standard_normal((100_000, 64), np.float32)
+    search = kernels.Search(rows, np.ones(len(rows)), spherical=False, n_threads=n_threads)
+    search.place(rows[:2000].astype(np.float64))
+    return lambda: search.iterate(1000)
 
 
 def fit_supports(rng, n_threads=1):
@@ -116,6 +122,8 @@ def smallest(rng):
     "problem",
     [
         seed,
+        search,
+        lambda rng: search(rng, n_threads=2),
         fit_supports,
         refine,
         times,

@@ -15,7 +15,7 @@ from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.memory_pass import MemoryPass, cluster_sums, compute_sums
 from quickmeans.kmeans.product_rows import ProductRows
 from quickmeans.kmeans.screen import Screen
-from quickmeans.kmeans.start import candidates, kmeans_plusplus, random_rows
+from quickmeans.kmeans.start import kmeans_plusplus, random_rows
 from quickmeans.transform import SparseProduct
 
 
@@ -248,7 +248,8 @@ def test_refill_takes_far_rows_whose_cluster_has_others():
 @pytest.mark.parametrize("draw", [random_rows, kmeans_plusplus])
 def test_starts_are_different_rows(rng, isa, draw):
     X = rng.standard_normal((3000, 5)).astype(np.float32)
-    centers = draw(points_of(X, n_threads=1), 50, rng) + X.mean(axis=0, dtype=np.float64)
+    rows = points_of(X, n_threads=1).dense()
+    centers = draw(rows, 50, rng) + rows.origin
     assert (reference.distances(centers, X).min(axis=1) < 1e-5).all()
     assert len(np.unique(centers.round(4), axis=0)) == 50
 
@@ -256,8 +257,8 @@ def test_starts_are_different_rows(rng, isa, draw):
 def test_kmeans_plusplus_finds_well_separated_clusters(rng):
     true = rng.standard_normal((30, 20)) * 100
     X = np.repeat(true, 200, axis=0) + rng.standard_normal((6000, 20))
-    points = points_of(X, n_threads=1)
-    centers = kmeans_plusplus(points, 30, rng) + points.geometry.mean
+    rows = points_of(X, n_threads=1).dense()
+    centers = kmeans_plusplus(rows, 30, rng) + rows.origin
     assert set(reference.distances(centers, true).argmin(axis=1)) == set(range(30))
 
 
@@ -266,8 +267,8 @@ def test_rows_without_weight_do_not_start(rng, draw):
     X = rng.standard_normal((5000, 4))
     w = np.zeros(5000)
     w[:100] = 1
-    points = points_of(X, w, 1)
-    centers = draw(points, 20, rng) + points.geometry.mean
+    rows = points_of(X, w, 1).dense()
+    centers = draw(rows, 20, rng) + rows.origin
     assert (reference.distances(centers, X).argmin(axis=1) < 100).all()
 
 
@@ -275,11 +276,10 @@ def test_weights_stand_for_repetition(rng):
     X = rng.standard_normal((40, 3))
     w = rng.integers(0, 5, 40).astype(float)
     order = rng.permutation(40)
-    rows, weights = candidates(points_of(X[order], w[order], 1), 100, rng)
-    repeated = np.repeat(X, w.astype(int), axis=0)
-    again, counts = candidates(points_of(repeated, n_threads=1), 100, rng)
-    np.testing.assert_array_equal(X[order][rows], repeated[again])
-    np.testing.assert_array_equal(weights, counts)
+    weighted = points_of(X[order], w[order], 1).dense()
+    repeated = points_of(np.repeat(X, w.astype(int), axis=0), n_threads=1).dense()
+    np.testing.assert_allclose(weighted.rows, repeated.rows, atol=1e-6)
+    np.testing.assert_array_equal(weighted.weights, repeated.weights)
 
 
 # ---- screens --------------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_screener_meets_its_target(rng, compression):
     X = (rng.standard_normal((2000, 12)) @ basis + 0.3 * rng.standard_normal((2000, 120))).astype(np.float32)
     points = points_of(X, n_threads=2)
     choose = ScreenChooser(points, rng, compression=compression)
-    centers = random_rows(points, 200, rng)
+    centers = random_rows(points.dense(), 200, rng)
     for _ in range(4):
         screen = choose(centers)
         assignment = assigned(screen, X)
@@ -313,7 +313,7 @@ def test_screens_and_projected_rows_share_a_basis(rng):
     X = rng.standard_normal((1500, 300)).astype(np.float32)
     points = points_of(X, n_threads=1)
     choose = ScreenChooser(points, rng)
-    centers = random_rows(points, 400, rng)
+    centers = random_rows(points.dense(), 400, rng)
     for _ in range(3):
         screen = choose(centers)
         if screen.projected is not None:
@@ -322,7 +322,7 @@ def test_screens_and_projected_rows_share_a_basis(rng):
 
 def test_screener_is_dense_where_nothing_can_be_saved(rng):
     points = points_of(rng.standard_normal((500, 4)), None, 1)
-    assert ScreenChooser(points, rng)(random_rows(points, 5, rng)).product is None
+    assert ScreenChooser(points, rng)(random_rows(points.dense(), 5, rng)).product is None
 
 
 def test_distances(rng):

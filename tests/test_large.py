@@ -38,10 +38,12 @@ OPTIONS = {
 
 @pytest.mark.filterwarnings("ignore:Only")
 @pytest.mark.parametrize("name", OPTIONS)
-def test_no_bit_depends_on_the_chunks_and_all_is_as_in_memory(path, monkeypatch, name):
+def test_no_bit_depends_on_the_chunks_and_all_is_as_in_memory(path, tmp_path, monkeypatch, name):
+    """With a checkpoint, rows in memory are passed over as those of a file are; without, a copy is iterated on."""
     options = {"random_state": 0, "max_iter": 12} | OPTIONS[name]
     weights = options.pop("weights", None)
-    plain = QKMeans(**options).fit(X, sample_weight=weights)
+    plain = QKMeans(**options, checkpoint=tmp_path / "c").fit(X, sample_weight=weights)
+    quick = QKMeans(**options).fit(X, sample_weight=weights)
     models = []
     for n_rows in (4000, 1000, 77):
         chunked(monkeypatch, n_rows)
@@ -57,6 +59,7 @@ def test_no_bit_depends_on_the_chunks_and_all_is_as_in_memory(path, monkeypatch,
     assert (models[0].labels_ == plain.labels_).mean() > 0.99
     assert models[0].n_iter_ == pytest.approx(plain.n_iter_, abs=2)
     assert (models[0].product_ is None) == (plain.product_ is None)
+    assert quick.inertia_ <= 1.001 * plain.inertia_
 
 
 def test_one_pass_by_hand():
@@ -263,7 +266,7 @@ def stop_at(n):
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_fit_goes_on_from_its_checkpoint(path, tmp_path, options, on_disk):
     rows = path if on_disk else X
-    options = {"n_clusters": 150, "max_iter": 8, "random_state": 0, "tol": 0} | options
+    options = {"n_clusters": 150, "max_iter": 8, "random_state": 0, "tol": 0, "search": "none"} | options
     whole = QKMeans(**options, checkpoint=tmp_path / "whole").fit(rows)
     for n in (1, 2):
         file = tmp_path / f"part {n}"
@@ -281,10 +284,10 @@ def test_a_fit_goes_on_from_its_checkpoint(path, tmp_path, options, on_disk):
 def test_without_a_seed_the_checkpoint_remembers_it(path, tmp_path):
     seen = []
     with pytest.raises(Stop):
-        QKMeans(40, checkpoint=tmp_path / "c", callback=stop_at(2)).fit(path)
-    QKMeans(40, checkpoint=tmp_path / "c", callback=lambda i, objective: seen.append(i)).fit(path)
+        QKMeans(40, search="none", checkpoint=tmp_path / "c", callback=stop_at(2)).fit(path)
+    QKMeans(40, search="none", checkpoint=tmp_path / "c", callback=lambda i, objective: seen.append(i)).fit(path)
     assert seen[0] == 3
-    assert QKMeans(40, checkpoint=tmp_path / "c", max_iter=500).fit(path).n_iter_ == seen[-1]
+    assert QKMeans(40, search="none", checkpoint=tmp_path / "c", max_iter=500).fit(path).n_iter_ == seen[-1]
 
 
 _KILLED = """
@@ -350,7 +353,7 @@ def test_a_checkpoint_of_something_else_is_refused(path, tmp_path):
 def test_a_full_disk_leaves_the_last_checkpoint(path, tmp_path, monkeypatch):
     file = tmp_path / "c"
     with pytest.raises(Stop):
-        QKMeans(20, checkpoint=file, random_state=0, callback=stop_at(2)).fit(X)
+        QKMeans(20, search="none", checkpoint=file, random_state=0, callback=stop_at(2)).fit(X)
     before = file.read_bytes()
     fsync = os.fsync
 
@@ -359,11 +362,11 @@ def test_a_full_disk_leaves_the_last_checkpoint(path, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"could not be written \(No space left on device\); the last one is intact"):
-        QKMeans(20, checkpoint=file, random_state=0).fit(X)
+        QKMeans(20, search="none", checkpoint=file, random_state=0).fit(X)
     monkeypatch.setattr(os, "fsync", fsync)
     assert file.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["c", "x.npy"]
-    QKMeans(20, checkpoint=file, random_state=0).fit(X)
+    QKMeans(20, search="none", checkpoint=file, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -372,7 +375,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(path, tmp_path, monkeypatch):
         ({"checkpoint": 3}, TypeError, "checkpoint must be a path or None, got 3"),
         ({"checkpoint": "/nowhere/at/all"}, FileNotFoundError, "in a directory that does not exist"),
         ({"checkpoint": "c", "n_init": 3}, ValueError, "set n_init=1"),
-        ({"checkpoint": "c", "init": "random"}, ValueError, "set n_init=1"),
+        ({"checkpoint": "c", "init": lambda X, k, random_state: X[:k]}, ValueError, "set n_init=1"),
         ({"batch_size": 0}, ValueError, "batch_size must be a whole number not below 1 or None"),
     ],
 )

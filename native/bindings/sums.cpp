@@ -10,6 +10,7 @@
 #include "bindings.hpp"
 #include "dispatch.hpp"
 #include "grouping.hpp"
+#include "seeding.hpp"
 #include "sums.hpp"
 
 namespace quickmeans {
@@ -65,31 +66,19 @@ void moments(const AnyArray& x, const Weights& weights, Vector<double> shift, Ce
     add_moments(job, n_blocks, set, n_threads, Interrupts());
 }
 
-// Starting points by k-means++; see SeedJob. Returns their number.
-std::int64_t seed(Matrix<float> points, Vector<float> residuals, Vector<double> weights, std::int64_t first,
-                  Matrix<double> uniforms, Line<std::int64_t> chosen, const std::string& isa) {
-    const auto n = std::int64_t(points.shape(1)), n_centers = std::int64_t(chosen.size());
+// Starting points by k-means++; see seeding.hpp. Returns their number.
+std::int64_t choose_seeds(Matrix<float> rows, Vector<double> weights, std::int64_t first, Matrix<double> uniforms,
+                          Line<std::int64_t> chosen, int n_threads, const std::string& isa) {
+    const auto n = std::int64_t(rows.shape(0)), n_centers = std::int64_t(chosen.size());
     const auto n_trials = std::int64_t(uniforms.shape(1));
-    require(has_size(residuals, n) && has_size(weights, n), "wrong size of residuals or weights");
+    require(has_size(weights, n), "wrong size of weights");
     require(n_centers > 0 && n_trials > 0 && has_shape(uniforms, n_centers, n_trials), "wrong shape of uniforms");
     require(first >= 0 && first < n, "first out of range");
-    const auto routine = find_instruction_set(isa).routines.seed;
+    const InstructionSet& set = find_instruction_set(isa);
+    require(n_trials <= set.panel, "too many uniforms for a center");
     nb::gil_scoped_release release;
-    std::vector<float> distances(std::size_t(3 * n));
-    std::vector<double> sums(std::size_t(3 * (n / kSeedBlock + 1)));
-    const SeedJob job{.n_points = n,
-                      .n_columns = std::int64_t(points.shape(0)),
-                      .points = points.data(),
-                      .residuals = residuals.data(),
-                      .weights = weights.data(),
-                      .n_centers = n_centers,
-                      .n_trials = n_trials,
-                      .first = first,
-                      .uniforms = uniforms.data(),
-                      .chosen = chosen.data(),
-                      .distances = distances.data(),
-                      .sums = sums.data()};
-    return routine(job, Interrupts());
+    return seed(rows.data(), n, std::int64_t(rows.shape(1)), weights.data(), first, uniforms.data(), n_centers,
+                n_trials, chosen.data(), set, n_threads, Interrupts());
 }
 
 template <class Label>
@@ -107,8 +96,8 @@ void bind_sums(nb::module_& m) {
           "weights"_a.noconvert().none(), "sums"_a.noconvert(), "n_threads"_a, "isa"_a);
     m.def("moments", &moments, "x"_a.noconvert(), "weights"_a.noconvert().none(), "shift"_a.noconvert(),
           "sums"_a.noconvert(), "squares"_a.noconvert(), "n_threads"_a, "isa"_a);
-    m.def("seed", &seed, "points"_a.noconvert(), "residuals"_a.noconvert(), "weights"_a.noconvert(), "first"_a,
-          "uniforms"_a.noconvert(), "chosen"_a.noconvert(), "isa"_a);
+    m.def("seed", &choose_seeds, "rows"_a.noconvert(), "weights"_a.noconvert(), "first"_a, "uniforms"_a.noconvert(),
+          "chosen"_a.noconvert(), "n_threads"_a, "isa"_a);
 }
 
 }  // namespace quickmeans

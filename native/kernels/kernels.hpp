@@ -10,10 +10,12 @@
 
 #include "chain.hpp"
 #include "gaussian.hpp"
+#include "nearest.hpp"
 #include "refine.hpp"
 #include "seeding.hpp"
 #include "shortlist.hpp"
 #include "sparse.hpp"
+#include "split.hpp"
 #include "sums.hpp"
 #include "support.hpp"
 
@@ -48,11 +50,17 @@ constexpr Kernels<T> kKernels{
 constexpr InstructionSet kInstructionSet{
     .name = QM_NAME,
     .max_tile_bytes = QM_MAX_TILE_BYTES,
+    .panel = kPanel,
     .single = kKernels<float>,
     .twofold = kKernels<double>,
     .routines = {.add_members = add_members,
                  .moments = moments,
-                 .seed = seed,
+                 .seed_block = seed_block,
+                 .nearest = nearest,
+                 .all_scores = all_scores,
+                 .square_rows = square_rows,
+                 .own_distances = own_distances,
+                 .split = split,
                  .fit_rows = fit_rows,
                  .refine = refine,
                  .sparse_times = sparse_times},

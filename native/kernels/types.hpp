@@ -179,24 +179,54 @@ struct MomentJob {
     double* squares;        // IN/OUT  n_blocks x n_columns
 };
 
-// Starting points by k-means++ (see seeding.hpp). The squared distance of points i and j is that of their columns plus
-// both residuals.
-struct SeedJob {
-    std::int64_t n_points;
+// ---- the search for better clusters ---------------------------------------------------------------------------------
+
+// The two nearest centers of rows in float32 (see nearest.hpp). A panel has as many centers as an instruction set has
+// in two vectors (InstructionSet::panel): coordinate d of center k is panels[(k / panel * n_columns + d) * panel + k %
+// panel]. Panels are filled up with centers of zeros and offsets of -infinity.
+struct NearestJob {
+    const float* rows;  // n_columns each
     std::int64_t n_columns;
-    const float* points;     // IN  n_columns x n_points
-    const float* residuals;  // IN  n_points
-    const double* weights;   // IN  n_points
+    const std::int64_t* index;  // the rows to look at
+    const float* panels;
+    const float* offset;  // -|c_k|^2 / 2
     std::int64_t n_centers;
-    std::int64_t n_trials;
-    std::int64_t first;      // IN  the first center
-    const double* uniforms;  // IN  n_centers x n_trials, in [0, 1)
-    std::int64_t* chosen;    // OUT n_centers
-    float* distances;        // 3 n_points of scratch memory
-    double* sums;            // 3 for every block of kSeedBlock points, of scratch memory
+    std::int32_t* labels;   // OUT, by the row's number as all results
+    std::int32_t* seconds;  // OUT  -1 if there is one center
+    float* best;            // OUT  <x, c> + offset of both
+    float* next;            // OUT
 };
-// Points whose distances are computed together: their distances, 4 KB, stay in the first-level cache. The sums by
-// which points are drawn are summed in blocks of this size: another value gives other starting points.
+constexpr int kMostPanel = 32;  // of AVX-512
+
+// The best way found to split each cluster in two (see split.hpp).
+struct SplitJob {
+    const float* rows;  // n_columns each
+    std::int64_t n_columns;
+    const double* weights;          // one per row
+    const std::int64_t* order;      // rows by cluster
+    const std::int64_t* starts;     // where each cluster begins in it
+    const float* centers;           // n_clusters x n_columns
+    const double* cluster_weights;  // n_clusters
+    std::int64_t most;              // rows of a cluster that are looked at
+    double* gains;                  // OUT  what the split saves
+    float* pairs;                   // OUT  n_clusters x 2 x n_columns, the two means
+};
+
+// The distances of k-means++ from all rows to some candidates (see seeding.hpp).
+struct SeedJob {
+    NearestJob panel;  // the rows, and the candidates as one panel
+    std::int64_t n_rows;
+    const double* weights;
+    const float* norms;              // squared
+    const float* closest;            // squared distance of each row to the nearest center so far
+    const std::int32_t* owners;      // that center
+    const float* gaps;               // n_centers x n_candidates: bounds on squared distances between both
+    const std::int64_t* candidates;  // rows
+    std::int64_t n_blocks;
+    float* distances;  // OUT  n_candidates x n_rows: squared distances with the candidate as a center
+    double* sums;      // OUT  n_candidates x n_blocks: of these times weights
+};
+// Rows are drawn by sums over blocks of this size: another value gives other starting points.
 constexpr std::int64_t kSeedBlock = 1024;
 
 // ---- solvers --------------------------------------------------------------------------------------------------------
@@ -255,7 +285,13 @@ struct SparseJob {
 struct Routines {
     void (*add_members)(const SumJob&, std::int64_t cluster, const Range& columns, const Poll&);
     void (*moments)(const MomentJob&, std::int64_t block, const Range& rows, const Poll&);
-    std::int64_t (*seed)(const SeedJob&, const Poll&);
+    void (*seed_block)(const SeedJob&, std::int64_t block, const Poll&);
+    void (*nearest)(const NearestJob&, const Range& rows, const Poll&);
+    void (*all_scores)(const NearestJob&, const Range& rows, float* out, const Poll&);
+    void (*square_rows)(const float* rows, std::int64_t n_columns, const Range& range, double* out, const Poll&);
+    void (*own_distances)(const float* rows, const float* centers, std::int64_t n_columns, const std::int32_t* labels,
+                          const Range& range, float* out, const Poll&);
+    void (*split)(const SplitJob&, std::int64_t cluster, float* scratch, const Poll&);
     void (*fit_rows)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order, const Poll&);
     void (*refine)(const RefineJob&, double* inner, double* square, const Poll&);
     void (*sparse_times)(const SparseJob&, const Poll&);
@@ -264,6 +300,7 @@ struct Routines {
 struct InstructionSet {
     const char* name;
     int max_tile_bytes;  // the bytes of one coordinate of the widest tile
+    int panel;           // centers that are compared at once
     Kernels<float> single;
     Kernels<double> twofold;
     Routines routines;

@@ -1,6 +1,7 @@
 // Every kernel that uses threads, on several of them and under the thread sanitizer: results must have the bits of a
 // single thread, calls may overlap, and an exception from the poll must end the work.
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,8 @@
 
 #include "dispatch.hpp"
 #include "screen.hpp"
+#include "search.hpp"
+#include "seeding.hpp"
 #include "sums.hpp"
 #include "supports.hpp"
 
@@ -188,25 +191,39 @@ void test_supports(const InstructionSet& set) {
     check(same(products[0], products[1]), "products on supports");
 }
 
-// Starting points are found by one thread; two calls at the same time must not meet.
+// k-means++ on one thread and on several.
 void test_seeding(const InstructionSet& set) {
-    const std::int64_t n = 5000, n_centers = 20;
-    const auto points = normal<float>(8 * n, 6);
-    const std::vector<float> residuals(n);
-    const std::vector<double> weights(n, 1.0), uniforms(n_centers * 2, 0.4);
+    const auto rows = normal<float>(kRows * kColumns, 8);
+    const std::vector<double> weights(kRows, 1.0);
+    auto uniforms = normal<double>(kCenters * 4, 9);
+    for (double& u : uniforms) u = std::abs(u) - std::floor(std::abs(u));
     std::vector<std::int64_t> chosen[2];
-    const auto seed = [&](int i) {
-        chosen[i].resize(n_centers);
-        std::vector<float> distances(3 * n);
-        std::vector<double> sums(3 * (n / kSeedBlock + 1));
-        set.routines.seed({n, 8, points.data(), residuals.data(), weights.data(), n_centers, 2, 0, uniforms.data(),
-                           chosen[i].data(), distances.data(), sums.data()},
-                          kQuiet);
-    };
-    std::thread other(seed, 1);
-    seed(0);
-    other.join();
-    check(same(chosen[0], chosen[1]), "seeding");
+    for (int i = 0; i < 2; ++i) {
+        chosen[i].resize(kCenters);
+        seed(rows.data(), kRows, kColumns, weights.data(), 7, uniforms.data(), kCenters, 4, chosen[i].data(), set,
+             i ? kThreads : 1, kQuiet);
+    }
+    check(same(chosen[0], chosen[1]), "starting points");
+}
+
+// Iterations and moves of a search on one thread and on several.
+void test_search(const InstructionSet& set) {
+    const auto rows = normal<float>(10 * kRows * kColumns, 10);
+    const std::vector<double> weights(10 * kRows, 1.0);
+    std::vector<double> means[2];
+    for (int i = 0; i < 2; ++i) {
+        Search search(rows.data(), 10 * kRows, kColumns, weights.data(), false, i ? kThreads : 1, set, kQuiet);
+        search.place(rows.data(), kCenters, kQuiet);
+        search.iterate(3, 0, kQuiet);
+        search.keep();
+        search.swap(kCenters, kQuiet);
+        search.iterate(2, 0, kQuiet);
+        search.shrink(search.grow(20, kQuiet), kQuiet);
+        search.iterate(2, 0, kQuiet);
+        means[i].resize(std::size_t(kCenters * kColumns));
+        search.means(means[i].data());
+    }
+    check(same(means[0], means[1]), "search");
 }
 
 // The third poll throws: the call ends early and passes the exception on, and the next call is not harmed.
@@ -239,6 +256,7 @@ int main() {
         test_sums(set);
         test_supports(set);
         test_seeding(set);
+        test_search(set);
         for (int i = 0; i < 10; ++i) test_interrupt(isa.c_str());
         std::printf("%s: all kernels agree on %d threads\n", isa.c_str(), kThreads);
     }

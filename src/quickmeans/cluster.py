@@ -60,16 +60,16 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
         The starting centroids. A callable is called as ``init(X, n_clusters, random_state=random_state)``.
     n_init : int or "auto", default="auto"
-        The number of runs from different starts, of which the best is kept. "auto": 10 for "random" and callables,
-        else 1.
+        The number of runs from different starts, of which the best is kept. "auto": 10 for callables, else 1.
     max_iter : int, default=100
         The largest number of iterations over all rows.
     tol : float, default=1e-4
         A run stops when the squared shifts of the centroids add up to less than this, in units of the mean variance of
         the features.
-    sample_start : bool, default=True
-        Whether the first few iterations see only a sample of 16 rows per cluster, if there are more than twice as many
-        rows. Has no effect if `init` is an array or a callable.
+    search : {"auto", "none", "thorough"}, default="auto"
+        How long to look for better centroids than those that iterations from `init` lead to, by moves that are kept
+        only if the objective falls. "auto": for as much work as 16 passes, if `init` is a name. "none": not at all.
+        "thorough": ten times as long, also from an array or a callable.
     spherical : bool, default=False
         Whether directions are compared (cosine similarity): minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over
         centroids of length one, which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
@@ -146,7 +146,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         n_init: int | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
-        sample_start: bool = True,
+        search: str = "auto",
         spherical: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
@@ -165,7 +165,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.sample_start = sample_start
+        self.search = search
         self.spherical = spherical
         self.random_state = random_state
         self.n_threads = n_threads
@@ -212,8 +212,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         root = begin_callbacks(self, len(seeds))
 
         def run(seed: int) -> Clustering:
-            parameters = self.get_params(deep=False)
-            checkpoint = Checkpoint(self.checkpoint, points, parameters, seed) if self.checkpoint is not None else None
+            checkpoint = None
+            if self.checkpoint is not None:
+                checkpoint = Checkpoint(self.checkpoint, points, self.get_params(deep=False), seed)
             with RunObserver(self, root) as observer:
                 return run_once(settings, points, seed, observer, checkpoint)
 

@@ -53,6 +53,11 @@ class RunObserver:
         elif self.estimator.verbose:
             print(text)
 
+    def searched(self, move: str, objective: float) -> bool:
+        """Show a move of the search that was kept; the user's callback gets it as iteration 0."""
+        self.say(f"Search: {move}, objective {objective:.6g}")
+        return self.estimator.callback is not None and bool(self.estimator.callback(0, objective))
+
     def __call__(self, iteration: int, objective: float) -> bool:
         if self.bar is not None:
             self.bar.update(self.task, completed=iteration, description=f"Objective {objective:.6g}")

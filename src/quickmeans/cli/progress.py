@@ -87,13 +87,14 @@ class FitMeter(Meter):
         self._show()
 
     def iteration(self, iteration: int, objective: float) -> None:
-        """An iteration is done; a callback of QKMeans."""
-        if iteration <= self.iterations:  # the next run has begun
+        """An iteration is done, or for iteration 0 a move of the search; a callback of QKMeans."""
+        if iteration <= self.iterations and self.iterations:  # the next run has begun
             self.run, self.first = self.run + 1, None
         self.iterations, self.read, self.objective = iteration, 0, f"objective {objective:.5g}"
         run = f"run {self.run}/{self.n_runs}, " if self.n_runs > 1 else ""
-        self.title = f"{run}iteration {iteration}/{self.max_iter}"
-        self.first = self.first or (iteration, time.perf_counter())
+        self.title = f"{run}iteration {iteration}/{self.max_iter}" if iteration else f"{run}searching"
+        if iteration:
+            self.first = self.first or (iteration, time.perf_counter())
         self._show()
 
     def _show(self) -> None:

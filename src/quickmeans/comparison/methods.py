@@ -1,7 +1,8 @@
-"""The methods of the comparison: each fits from given centroids, for a given number of iterations over all rows.
+"""The methods of the comparison: each fits from given centroids, or as its library does if it is told nothing.
 
-Two defaults are turned off, because they change the task: faiss and SuperKMeans would fit a sample of the rows, and
-SuperKMeans would stop early. SuperKMeans always chooses its own start.
+From given centroids all methods make the same number of iterations over all rows. Two defaults are turned off, because
+they change that task: faiss and SuperKMeans would fit a sample of the rows, and SuperKMeans would stop early.
+SuperKMeans always chooses its own start. A default call gets the number of clusters and a seed, and nothing else.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,14 @@ _ALL = 10**9  # rows per cluster: more than there are, so that no sample is draw
 
 
 @dataclass(frozen=True)
+class Start:
+    """The first centroids, and the number of iterations from them."""
+
+    centers: Rows
+    n_iter: int
+
+
+@dataclass(frozen=True)
 class Fitted:
     """The centroids, a function that finds the nearest one for every row, and the size of the model in a file."""
 
@@ -26,56 +35,63 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Method:
-    """A package that must be installed, and a function of rows, first centroids and a number of iterations."""
+    """A package that must be installed, and a function of rows, a number of clusters, a seed and a start.
+
+    Without a start it is the default call.
+    """
 
     package: str
-    fit: Callable[[Rows, Rows, int], Fitted]
+    fit: Callable[[Rows, int, int, Start | None], Fitted]
 
 
-def _sklearn(X: Rows, init: Rows, n_iter: int) -> Fitted:
+def _sklearn(X: Rows, n_clusters: int, seed: int, start: Start | None) -> Fitted:
     from sklearn.cluster import KMeans
 
-    model = KMeans(len(init), init=init, n_init=1, max_iter=n_iter, tol=0).fit(X)
+    same = {} if start is None else {"init": start.centers, "n_init": 1, "max_iter": start.n_iter, "tol": 0}
+    model = KMeans(n_clusters, random_state=seed, **same).fit(X)
     return Fitted(model.cluster_centers_, model.predict, model.cluster_centers_.nbytes)
 
 
-def _mini_batch(X: Rows, init: Rows, n_iter: int) -> Fitted:
+def _mini_batch(X: Rows, n_clusters: int, seed: int, start: Start | None) -> Fitted:
     from sklearn.cluster import MiniBatchKMeans
 
-    model = MiniBatchKMeans(len(init), init=init, n_init=1, max_iter=n_iter, random_state=0).fit(X)
+    same = {} if start is None else {"init": start.centers, "n_init": 1, "max_iter": start.n_iter}
+    model = MiniBatchKMeans(n_clusters, random_state=seed, **same).fit(X)
     return Fitted(model.cluster_centers_, model.predict, model.cluster_centers_.nbytes)
 
 
-def _faiss(X: Rows, init: Rows, n_iter: int) -> Fitted:
+def _faiss(X: Rows, n_clusters: int, seed: int, start: Start | None) -> Fitted:
     import faiss
 
-    model = faiss.Kmeans(
-        X.shape[1], len(init), niter=n_iter, max_points_per_centroid=_ALL, min_points_per_centroid=1, seed=0
-    )
-    model.train(X, init_centroids=init)
+    every = {"max_points_per_centroid": _ALL, "min_points_per_centroid": 1}
+    same = {} if start is None else {"niter": start.n_iter, **every}
+    model = faiss.Kmeans(X.shape[1], n_clusters, seed=seed % 2**31, **same)
+    model.train(X, init_centroids=None if start is None else start.centers)
     centers = np.asarray(model.centroids)
     return Fitted(centers, model.assign, centers.nbytes)
 
 
-def _super(X: Rows, init: Rows, n_iter: int) -> Fitted:
+def _super(X: Rows, n_clusters: int, seed: int, start: Start | None) -> Fitted:
     from superkmeans import SuperKMeans
 
     every = {"sampling_fraction": 1.0, "max_points_per_cluster": _ALL, "early_termination": False}
-    model = SuperKMeans(len(init), X.shape[1], seed=0, hierarchical=False, iters=n_iter, **every)
+    same = {} if start is None else {"iters": start.n_iter, "hierarchical": False, **every}
+    model = SuperKMeans(n_clusters, X.shape[1], seed=seed, **same)
     centers = model.train(X)
     return Fitted(centers, lambda rows: model.assign(rows, centers), centers.nbytes)
 
 
-def _quick(X: Rows, init: Rows, n_iter: int, **options: Any) -> Fitted:
+def _quick(X: Rows, n_clusters: int, seed: int, start: Start | None, **options: Any) -> Fitted:
     from quickmeans import QKMeans
     from quickmeans.files.container import encode
 
-    model = QKMeans(len(init), init=init, max_iter=n_iter, tol=0, random_state=0, **options).fit(X)
+    same: dict[str, Any] = {} if start is None else {"init": start.centers, "max_iter": start.n_iter, "tol": 0}
+    model = QKMeans(n_clusters, random_state=seed, **same, **options).fit(X)
     return Fitted(model.cluster_centers_, model.predict, len(encode(model.to_state())))
 
 
-def _quick_product(X: Rows, init: Rows, n_iter: int) -> Fitted:
-    return _quick(X, init, n_iter, shortlist=0)
+def _quick_product(X: Rows, n_clusters: int, seed: int, start: Start | None) -> Fitted:
+    return _quick(X, n_clusters, seed, start, shortlist=0)
 
 
 METHODS = {

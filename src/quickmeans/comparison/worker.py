@@ -1,6 +1,7 @@
-"""One method in a process of its own: ``python -m quickmeans.comparison.worker METHOD ITERATIONS DIRECTORY``.
+"""One method in a process of its own: ``python -m quickmeans.comparison.worker METHOD SEED DIRECTORY [ITERATIONS]``.
 
-The directory has rows.npy and start.npy. The results go to stdout as JSON.
+The directory has rows.npy and start.npy. Without a number of iterations the method is called as by default, with as
+many clusters as the start has. The results go to stdout as JSON.
 """
 
 import json
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quickmeans.comparison.methods import METHODS
+from quickmeans.comparison.methods import METHODS, Start
 from quickmeans.comparison.objective import objective
 from quickmeans.timing import timed
 
@@ -19,13 +20,14 @@ _ROUNDS, _SECONDS = 2, 1.0  # after the first call; no further call that would e
 _WARM_UP = 256  # rows of a first fit, in which libraries load their parts and start their threads
 
 
-def main(name: str, n_iter: int, folder: Path) -> dict[str, float]:
+def main(name: str, seed: int, folder: Path, n_iter: int | None) -> dict[str, float]:
     """Return the seconds, the objective, the bytes of memory at the peak, and the bytes of the model."""
     method = METHODS[name]
-    X, init = np.load(folder / "rows.npy"), np.load(folder / "start.npy")
-    method.fit(X[:_WARM_UP], X[: min(len(init), 4)].copy(), 1).assign(X[:_WARM_UP])
+    X, centers = np.load(folder / "rows.npy"), np.load(folder / "start.npy")
+    start, few = None if n_iter is None else Start(centers, n_iter), min(len(centers), 4)
+    method.fit(X[:_WARM_UP], few, seed, start and Start(X[:few].copy(), 1)).assign(X[:_WARM_UP])
     before = memory()
-    fitted, fit = timed(lambda: method.fit(X, init, n_iter), rounds=_ROUNDS, most=_SECONDS)
+    fitted, fit = timed(lambda: method.fit(X, len(centers), seed, start), rounds=_ROUNDS, most=_SECONDS)
     _, assign = timed(lambda: fitted.assign(X), rounds=_ROUNDS, most=_SECONDS)
     peak = memory(peak=True)
     return {
@@ -50,4 +52,5 @@ def memory(*, peak: bool = False) -> int:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # about iterations that do not suffice, and about empty clusters
-    print(json.dumps(main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))))
+    name, seed, folder, *n_iter = sys.argv[1:]
+    print(json.dumps(main(name, int(seed), Path(folder), int(n_iter[0]) if n_iter else None)))

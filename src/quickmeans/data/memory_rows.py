@@ -51,6 +51,10 @@ class MemoryRows(Rows):
     def weights(self) -> Weights:
         return self._weights
 
+    @property
+    def in_memory(self) -> bool:
+        return True
+
     @abstractmethod
     def take(self, index: Index | slice) -> NDArray[Any]: ...
 

@@ -60,6 +60,10 @@ class StreamRows(Rows):
     def weights(self) -> Weights:
         return self._weights
 
+    @property
+    def in_memory(self) -> bool:
+        return False
+
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         begin = 0
         for i, chunk in enumerate(prefetch(self.source.chunks)):

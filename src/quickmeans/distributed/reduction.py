@@ -136,36 +136,30 @@ def merge_parts(parts: list[Part]) -> Part:
 
 @dataclass(frozen=True)
 class Draw:
-    """Rows drawn by chance: those with the smallest keys."""
+    """Rows with weight drawn by chance: those with the smallest keys."""
 
     rows: NDArray[Any]
+    weights: NDArray[np.float64]
     keys: NDArray[np.float64]
 
+    def smallest(self, count: int) -> "Draw":
+        """The rows with the smallest keys, so many at most."""
+        chosen = np.argsort(self.keys, kind="stable")[:count]
+        return Draw(self.rows[chosen], self.weights[chosen], self.keys[chosen])
 
-def drawn(chunk: Any, weights: Any, assigner: Assigner | None, n_threads: int, count: int, seed: Any) -> Draw:
-    """Rows of one chunk drawn by weight times squared distance from the centroids of an assigner, or by weight alone.
 
-    A key is an exponential variable over the weight (Efraimidis and Spirakis, 2006).
-    """
+def drawn(chunk: Any, weights: Any, count: int, seed: Any) -> Draw:
+    """Rows of one chunk, each with the same chance if it has weight."""
     rows, weights = _arrays(chunk, weights)
-    prices = np.ones(len(rows))
-    if assigner is not None:
-        assignment = Assignment.empty(len(rows), assigner.geometry.dtype)
-        assigner.assign(rows, assignment, n_threads)
-        prices = assignment.squared_distances(assigner.geometry).astype(np.float64)
-    prices = prices * (1.0 if weights is None else weights)
-    chances = np.random.default_rng(seed).exponential(size=len(rows))
-    keys = np.divide(chances, prices, out=np.full(len(rows), np.inf), where=prices > 0)
-    return _smallest(rows, keys, count)
+    weights = np.ones(len(rows)) if weights is None else weights
+    keys = np.random.default_rng(seed).random(len(rows))
+    place = np.flatnonzero(weights > 0)
+    return Draw(rows[place], weights[place], keys[place]).smallest(count)
 
 
 def merge_draws(parts: list[Draw], count: int) -> Draw:
     """The draw of several chunks."""
-    rows, keys = np.concatenate([part.rows for part in parts]), np.concatenate([part.keys for part in parts])
-    return _smallest(rows, keys, count)
-
-
-def _smallest(rows: NDArray[Any], keys: NDArray[np.float64], count: int) -> Draw:
-    chosen = np.argsort(keys, kind="stable")[:count]
-    chosen = chosen[np.isfinite(keys[chosen])]
-    return Draw(rows[chosen], keys[chosen])
+    rows, weights, keys = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "weights", "keys")
+    )
+    return Draw(rows, weights, keys).smallest(count)

@@ -67,6 +67,10 @@ class DaskRows(Rows):
         """The chunks and their weights, as tasks."""
         return list(zip(self.parts, self.weight_parts, strict=True))
 
+    @property
+    def in_memory(self) -> bool:
+        return False
+
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         begin = 0
         for part, n in zip(self.parts, self.sizes, strict=True):
@@ -117,7 +121,7 @@ class DaskRows(Rows):
         return DaskPass(self, points, n_clusters)
 
     def start(self, points: Points, context: Context) -> Start:
-        return dask_start(self, points, context)
+        return dask_start(self.weighted_parts, points, context)
 
     def batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         raise ValueError(_NO_BATCHES)

@@ -73,7 +73,7 @@ class ScreenChooser:
             if not self.trials:
                 self._project()
         elif self.rank == 0:
-            return self._dense(centers)
+            return self.dense(centers)
         else:
             screen = self._low_rank(centers, self.rank).with_margin(self.margin)
         return screen.with_projected(self.projected)
@@ -125,7 +125,7 @@ class ScreenChooser:
         if screen.product is None:
             return screen
         rows = self._sample_for(centers, 0.1)
-        calibrated, cost = self._calibrated(screen, rows, self._assigned(self._dense(centers), rows))
+        calibrated, cost = self._calibrated(screen, rows, self._assigned(self.dense(centers), rows))
         result = calibrated if cost < np.inf else screen.certain
         return result.with_projected(screen.projected)
 
@@ -141,7 +141,8 @@ class ScreenChooser:
         affordable = min(_SAMPLE_MACS // centers.size, int(share * self.n_rows))
         return self.sample[: max(512, affordable)]
 
-    def _dense(self, centers: NDArray[np.float64]) -> Screen:
+    def dense(self, centers: NDArray[np.float64]) -> Screen:
+        """A screen without a product: exact."""
         return Screen(centers, self.geometry, shortlist=self.shortlist)
 
     def _low_rank(self, centers: NDArray[np.float64], rank: int) -> Screen:
@@ -151,7 +152,7 @@ class ScreenChooser:
     def _choose(self, centers: NDArray[np.float64]) -> Screen:
         """Try ranks in ascending order until the cost rises; rank 0 stands for the dense centroids."""
         K, D = centers.shape
-        best = self._dense(centers)
+        best = self.dense(centers)
         lowest = float(best.macs)
         ranks = [r for r in RANKS if self.rank / 2 <= r < lowest / 2 / (K + D)]
         self.rank, self.margin = 0, 0.0

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.dense import DenseSearch
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.rows import Points
@@ -69,7 +70,7 @@ class Clustering:
 def lloyd(
     passes: Pass,
     iterate: Iterate,
-    choose: ScreenChooser,
+    choose: Callable[[NDArray[np.float64]], Assigner],
     *,
     max_iter: int,
     tol: float = 0.0,
@@ -91,6 +92,25 @@ def lloyd(
         iterate.converged = (changed == 0 and not moves) or float((center_shift**2).sum()) <= tol
         if observe is not None and observe(iterate.n_iter, updated):
             return
+
+
+def lloyd_natively(search: DenseSearch, iterate: Iterate, *, max_iter: int, tol: float, observe: Observer) -> bool:
+    """The same on a copy of the rows, from the centroids of a search; whether the observer asked to stop.
+
+    An empty cluster gets a part of the cluster that gains most by a split.
+    """
+    native, square = search.native, search.square_unit
+    while iterate.n_iter < max_iter and not iterate.converged:
+        native.iterate(1, tol / square)
+        iterate.centers = search.centers()
+        iterate.history += [square * native.assigned, square * native.objective]
+        iterate.n_iter += 1
+        n_empty = int(np.count_nonzero(native.cluster_weights() == 0))
+        moved = native.swap(n_empty) if n_empty and iterate.n_iter < max_iter else 0
+        iterate.converged = native.converged and not moved
+        if observe(iterate.n_iter, iterate.history[-1]):
+            return True
+    return False
 
 
 def finish(passes: Pass, iterate: Iterate) -> Clustering:

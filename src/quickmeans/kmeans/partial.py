@@ -61,15 +61,15 @@ def _start(settings: Settings, points: Points, seed: int) -> Start:
     if len(points) < settings.n_clusters:
         raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters} in the first batch.")
     rng = np.random.default_rng(seed)
-    return starting_centers(points, Context(settings, rng, seed, _no_assigner, _silent))
-
-
-def _no_assigner(centers: NDArray[np.float64]) -> Assigner:
-    raise TypeError("partial_fit is not for rows on a cluster; give it one chunk after the other.")
+    return starting_centers(points, Context(settings, rng, seed, _silent, _watch_nothing))
 
 
 def _silent(text: str) -> None:
     pass
+
+
+def _watch_nothing(move: str, objective: float) -> bool:
+    return False
 
 
 @with_one_blas_thread

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.assignment import Assigner, NotComparableError
-from quickmeans.kmeans.blocks import block_rows, first_not_finite
+from quickmeans.kmeans.assignment import NotComparableError
+from quickmeans.kmeans.blocks import block_rows, distinct_rows, first_not_finite, slices
+from quickmeans.kmeans.dense import DenseRows, DenseSearch
 from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry
 from quickmeans.kmeans.moments import Moments, mean_and_variances
 from quickmeans.kmeans.passes import Pass
@@ -29,22 +30,50 @@ class Batch(NamedTuple):
     weights: Weights
 
 
+# Rows whose spread lies between these keep their unit: squares of distances neither overflow nor vanish in float32.
+_SMALL, _LARGE = 1e-9, 1e9
+_FEW_ROWS = 2048  # so few rows are merged where they are equal, so that a weight is the same as repetition
+
+
 class Start(NamedTuple):
-    """Centered starting centroids and, if they are means of sampled rows, the weight of each."""
+    """Where iterations begin.
+
+    Attributes
+    ----------
+    centers : array of shape (n_clusters, n_features)
+        Centered centroids.
+    counts : array of shape (n_clusters,) or None
+        The weight of each, if they are means of sampled rows.
+    search : DenseSearch or None
+        The search that found them, if it was among all rows.
+    history : list of float
+        The objective of all rows after every move of the search.
+    ended : bool
+        Whether no iterations are wanted after the search.
+    interrupted : bool
+        Whether that is so because of Ctrl-C.
+    """
 
     centers: NDArray[np.float64]
     counts: NDArray[np.float64] | None = None
+    search: DenseSearch | None = None
+    history: Sequence[float] = ()
+    ended: bool = False
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a start may use beside the points: settings, random numbers, assigners, and a way to report."""
+    """What a start may use beside the points: settings, random numbers, and ways to report.
+
+    `observe` gets every move of a search among all rows and the objective after it; a true result ends the run.
+    """
 
     settings: Settings
     rng: np.random.Generator
     seed: int
-    assigner_for: Callable[[NDArray[np.float64]], Assigner]
     say: Callable[[str], None]
+    observe: Callable[[str, float], bool]
 
 
 class Named(Protocol):
@@ -68,6 +97,10 @@ class Rows(Named, Protocol):
     @property
     def weights(self) -> Weights:
         """The weights of the rows; None for ones, and where they are not in this process."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether any rows can be taken at little cost."""
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         """All rows in order as dense arrays, each with the place of its rows; no block is empty."""
@@ -151,6 +184,10 @@ class Points:
         """The weighted sum of squared norms of the centered rows."""
         return self.total if self.geometry.spherical else float(self.variances.sum() * self.total)
 
+    def tolerance(self, tol: float) -> float:
+        """A bound on squared shifts, of `tol` in units of the mean variance of the features."""
+        return tol * self.scatter / (self.total * self.n_columns)
+
     @property
     def result_dtype(self) -> np.dtype[Any]:
         """The dtype that centroids are returned in: float32 for float32, else float64."""
@@ -164,6 +201,31 @@ class Points:
     def take(self, index: Index) -> NDArray[np.float64]:
         """Some rows, centered."""
         return self.geometry.centered(self.rows.take(index).astype(np.float64))
+
+    def dense(self, index: Index | None = None) -> DenseRows:
+        """All rows with weight, or those of an index, as the native search reads them.
+
+        Of few rows, equal ones become one with the sum of their weights, in an order that does not depend on theirs.
+        """
+        places = np.arange(len(self)) if index is None else index
+        if self.weights is not None:
+            places = places[self.weights[places] > 0]
+        weights = np.ones(len(places)) if self.weights is None else np.asarray(self.weights[places], np.float64)
+        if len(places) <= _FEW_ROWS:
+            first, inverse = distinct_rows(self.rows.take(places))
+            places, weights = places[first], np.bincount(inverse, weights).astype(np.float64)
+        geometry, spread = self.geometry, (self.scatter / self.total) ** 0.5
+        narrow = self.rows.dtype == np.float32 and geometry.dtype == np.float32 and not geometry.spherical
+        unit = 1.0 if narrow or geometry.spherical or _SMALL < spread < _LARGE else spread or 1.0
+        origin = geometry.mean.astype(np.float32) if narrow else geometry.mean
+        rows = np.empty((len(places), self.n_columns), np.float32)
+        for part in slices(len(places), block_rows(self.n_columns)):
+            block = self.rows.take(places[part])
+            if narrow:
+                np.subtract(block, origin, out=rows[part])
+            else:
+                rows[part] = geometry.centered(block.astype(np.float64)) / unit
+        return DenseRows(rows, weights, origin.astype(np.float64), unit, geometry.spherical, self.n_threads)
 
 
 def local_points(rows: Rows, n_threads: int, *, spherical: bool) -> Points:

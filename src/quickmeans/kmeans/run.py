@@ -3,16 +3,28 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+import numpy as np
+
 from quickmeans.kmeans.algorithm1 import quick_means
 from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.dense import DenseSearch
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.learn import ProductLearner, learner
-from quickmeans.kmeans.lloyd import Clustering, Iterate, Observer, finish, finish_means, lloyd, stopping_at_interrupt
+from quickmeans.kmeans.lloyd import (
+    Clustering,
+    Iterate,
+    Observer,
+    finish,
+    finish_means,
+    lloyd,
+    lloyd_natively,
+    stopping_at_interrupt,
+)
 from quickmeans.kmeans.minibatch import AssignerMaker, mini_batch_means
 from quickmeans.kmeans.rows import Context, Points, Start
 from quickmeans.kmeans.settings import Settings
-from quickmeans.kmeans.start import chooser, given_start, run_generators
+from quickmeans.kmeans.start import chooser, given_start, iterates_natively, run_generators
 from quickmeans.threads import with_one_blas_thread
 
 _ROUNDING = 1e-9  # objectives that differ by a smaller share are equal
@@ -35,6 +47,9 @@ class Progress(Protocol):
 
     def say(self, text: str) -> None:
         """Show a line."""
+
+    def searched(self, move: str, objective: float) -> bool:
+        """Show a move of the search for better centroids; True asks to stop."""
 
     def __call__(self, iteration: int, objective: float) -> bool:
         """Show an iteration; True asks to stop."""
@@ -68,13 +83,33 @@ def run_once(
     choose = chooser(settings, points, screen_rng)
     iterate = None if checkpoint is None else checkpoint.resume(choose)
     if iterate is None:
-        start = starting_centers(points, Context(settings, start_rng, seed, choose.once, progress.say))
+        start = starting_centers(points, Context(settings, start_rng, seed, progress.say, progress.searched))
+        if iterates_natively(points, settings):
+            return _iterated_natively(settings, points, start, choose, progress)
         counts = None if settings.batch_size is None else start.counts
-        iterate = Iterate(start.centers, choose(start.centers), counts=counts)
+        iterate = Iterate(start.centers, choose(start.centers), counts=counts, interrupted=start.interrupted)
         if counts is not None:
             choose.choose_once()
     observe = progress if checkpoint is None else _writing(checkpoint, iterate, choose, progress)
     return _iterated(settings, points, iterate, choose, seed, observe)
+
+
+def _iterated_natively(
+    settings: Settings, points: Points, start: Start, choose: ScreenChooser, observe: Observer
+) -> Clustering:
+    """Iterate on a copy of all rows until convergence, then on the rows themselves if float32 rounds them; finish."""
+    search = start.search or DenseSearch.of(points.dense(), start.centers, points.geometry)
+    iterate = Iterate(start.centers, choose.dense(start.centers), history=list(start.history))
+    iterate.interrupted, tol = start.interrupted, points.tolerance(settings.tol)
+    passes = points.rows.passes(points, settings.n_clusters, stateless=False)
+    if not start.ended:
+        with stopping_at_interrupt(iterate):
+            stopped = lloyd_natively(search, iterate, max_iter=settings.max_iter, tol=tol, observe=observe)
+            if points.result_dtype == np.float64 and not stopped and iterate.n_iter < settings.max_iter:
+                iterate.converged, iterate.assigner = False, choose.dense(iterate.centers)
+                lloyd(passes, iterate, choose.dense, max_iter=settings.max_iter, tol=tol, observe=observe)
+    iterate.assigner = choose.once(iterate.centers)
+    return finish_means(passes, points, iterate, choose)
 
 
 def starting_centers(points: Points, context: Context) -> Start:
@@ -87,10 +122,12 @@ def starting_centers(points: Points, context: Context) -> Start:
 def _iterated(
     settings: Settings, points: Points, iterate: Iterate, choose: ScreenChooser, seed: int, observe: Observer
 ) -> Clustering:
-    """Iterate until convergence, and finish."""
+    """Iterate until convergence unless Ctrl-C has come before, and finish."""
     passes = points.rows.passes(points, settings.n_clusters, stateless=settings.stateless)
-    tol = settings.tol * points.scatter / (points.total * points.n_columns)
-    if settings.batch_size is not None:
+    tol = points.tolerance(settings.tol)
+    if iterate.interrupted:
+        pass
+    elif settings.batch_size is not None:
         make = assigner_maker(settings, points.geometry, iterate.latest, choose)
         mini_batch_means(points, iterate, make, settings, seed, tol=tol, observe=observe)
     elif settings.learns_product:

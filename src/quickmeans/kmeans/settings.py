@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,27 @@ from quickmeans.transform.solvers import Solver, SolverSettings, solver_by
 # init(X, n_clusters, random_state=...) -> centroids
 Init = str | NDArray[np.float64] | Callable[..., Any]
 INITS = ("k-means++", "random")
+
+
+class Effort(NamedTuple):
+    """How long to search for better centroids.
+
+    Attributes
+    ----------
+    passes : float
+        The largest amount of work, in passes that compare every row with every centroid.
+    work : float
+        The same in multiply-adds, whichever is less: about 4e10 of them take a second on two cores.
+    patience : float
+        A breath that hardly pays is followed by one of this share of its size.
+    """
+
+    passes: float
+    work: float = 6e10
+    patience: float = 0.5
+
+
+SEARCHES = {"none": Effort(0), "auto": Effort(16), "thorough": Effort(160, 6e11, 0.8)}
 _COMPRESSION = 10.0  # of the product whose rows are the centroids: about that of the paper's factors
 
 
@@ -29,6 +50,8 @@ class Settings:
         None: chosen by cost.
     shortlist : int or None
         None: as many candidates as the margin lets through. 0: the centroids are the rows of a product.
+    effort : Effort
+        Of the search for better centroids.
     stateless : bool
         Whether passes keep nothing from one to the next, so that a run can resume from a checkpoint.
     """
@@ -42,7 +65,7 @@ class Settings:
     n_init: int
     max_iter: int
     tol: float
-    sample_start: bool
+    effort: Effort
     spherical: bool
     batch_size: int | None
     stateless: bool
@@ -52,6 +75,11 @@ class Settings:
     def learns_product(self) -> bool:
         """Whether the centroids are the rows of a product, as in the paper."""
         return self.shortlist == 0
+
+    @property
+    def iterates_plainly(self) -> bool:
+        """Whether iterations are those of Lloyd, with every row in every pass, and nothing is kept between them."""
+        return self.shortlist is None and self.batch_size is None and not self.stateless
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -69,7 +97,7 @@ class Settings:
             n_init=n_runs(p["n_init"], p["init"]),
             max_iter=int(p["max_iter"]),
             tol=float(p["tol"]),
-            sample_start=bool(p["sample_start"]),
+            effort=_effort(p["search"], p["init"]),
             spherical=bool(p["spherical"]),
             batch_size=None if p["batch_size"] is None else int(p["batch_size"]),
             stateless=p["checkpoint"] is not None,
@@ -77,11 +105,16 @@ class Settings:
         )
 
 
+def _effort(search: str, init: Any) -> Effort:
+    """An array or a callable is the user's own start: it is searched only if that is asked for."""
+    return SEARCHES["none" if search == "auto" and not isinstance(init, str) else search]
+
+
 def n_runs(n_init: int | str, init: Any) -> int:
     """How many runs are made, each from a start of its own."""
     if n_init != "auto":
         return int(n_init)
-    return 10 if callable(init) or (isinstance(init, str) and init == "random") else 1
+    return 10 if callable(init) else 1
 
 
 def _check(p: dict[str, Any]) -> None:
@@ -94,7 +127,8 @@ def _check(p: dict[str, Any]) -> None:
     ):
         if not _is_auto(p[name]):
             check_whole(name, p[name], least, " or 'auto'", most=most)
-    check_flag("sample_start", p["sample_start"])
+    if not (isinstance(p["search"], str) and p["search"] in SEARCHES):
+        raise ValueError(f"search must be 'auto', 'none' or 'thorough', got {p['search']!r}.")
     if check_flag("spherical", p["spherical"]) and p["shortlist"] == 0:
         raise ValueError("spherical k-means needs a shortlist: rows of a product do not have length one.")
     if not isinstance(p["verbose"], bool):

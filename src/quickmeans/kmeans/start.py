@@ -7,120 +7,119 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import kernels
-from quickmeans.kmeans.blocks import block_rows
-from quickmeans.kmeans.calibration import ScreenChooser, leading_directions, sample_index
-from quickmeans.kmeans.geometry import Geometry, squared_norms
-from quickmeans.kmeans.lloyd import Iterate, lloyd
+from quickmeans.kmeans.calibration import ScreenChooser, sample_index
+from quickmeans.kmeans.dense import DenseRows, DenseSearch
+from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.levels import by_levels
 from quickmeans.kmeans.rows import Context, Index, Points, Start
-from quickmeans.kmeans.settings import Settings
+from quickmeans.kmeans.settings import Effort, Settings
+from quickmeans.kmeans.swaps import improve
 
-_COLUMNS = 16  # distances between starting points are measured in so many leading directions, plus the rest
-_ROWS_PER_CENTER = 16  # k-means++ and the first iterations see so many rows per centroid
-_SAMPLE_ITERATIONS = 5  # on that sample
-_FEW_TRIALS = 3  # draws per centroid where there are more than 512; else as many as scikit-learn makes
-_FEW_ROWS = 2048  # with fewer rows, equal ones are merged, so that a weight is the same as repetition
+_SEED_ROWS = 8  # k-means++ sees so many rows per centroid,
+_LEAST_SEED_ROWS = 512  # or so many if that is more
+_MOST_DRAWS = 8  # per centroid: as many as scikit-learn makes for up to a thousand, and one vector holds
+_SEARCH_ROWS = 64  # the search begins with so many rows per centroid,
+_LEAST_ROWS = 2048  # or so many if that is more,
+_WHOLE_ENTRIES = 1 << 24  # and ends with all rows if a copy of them in memory takes at most 64 MB;
+_SAMPLE_ENTRIES = 1 << 22  # else it has as many rows as 16 MB hold,
+_MOST_ENTRIES = 1 << 26  # or, if these are fewer than 64 per centroid, up to 256 MB of rows
+_FLAT_WORK = 1 << 33  # multiply-adds of a pass over the first rows, 0.2 seconds on two cores: beyond, start by levels
+_FIRST_ITERATIONS = 3  # before the first swaps
+_SAMPLE_ITERATIONS = 10  # at most, after a search on a sample
+_LEVEL_EFFORT = Effort(passes=4)  # of the search within a group of a start by levels
 
-Draw = Callable[[Points, int, np.random.Generator], NDArray[np.float64]]
+Draw = Callable[[DenseRows, int, np.random.Generator], NDArray[np.float64]]
 
 
-def random_rows(points: Points, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Different rows of X, drawn by weight and centered."""
-    rows, weights = candidates(points, len(points), rng)
-    keys = rng.exponential(size=len(rows)) / weights
+def random_rows(rows: DenseRows, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Different rows, drawn by weight."""
+    keys = rng.exponential(size=len(rows)) / rows.weights
     chosen = np.argsort(keys, kind="stable")[:n_clusters]
-    return _repeated(points.take(rows[chosen]), n_clusters)
+    return _repeated(rows.rows[chosen], n_clusters)
 
 
-def kmeans_plusplus(points: Points, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Rows of X, each the best of a few drawn by weight times squared distance from those before it.
+def kmeans_plusplus(rows: DenseRows, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Rows, each the best of a few drawn by weight times squared distance from those before it.
 
-    Distances are those in the leading directions of a sample, plus what the two rows have outside of them.
+    Few rows per centroid are enough: what the draws miss, swaps mend. Many centroids are found by levels.
     """
-    rows, weights = candidates(points, sample_size(len(points), n_clusters), rng)
-    projected, rest = _projected(points, rows, rng)
-    chosen = kernels.seed(
-        projected,
-        rest,
-        weights,
-        min(int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum())), len(rows) - 1),
-        rng.random((n_clusters, _FEW_TRIALS if n_clusters > 512 else 2 + int(np.log(n_clusters)))),
-    )
-    return _repeated(points.take(rows[chosen]), n_clusters)
+    if not _is_flat(rows.n_columns, n_clusters) and len(rows) > n_clusters:
+        return by_levels(rows, n_clusters, rng, _flat)
+    few = rows.sample(max(_SEED_ROWS * n_clusters, _LEAST_SEED_ROWS), rng)
+    total = np.cumsum(few.weights)
+    first = min(int(np.searchsorted(total, rng.random() * total[-1])), len(few) - 1)
+    uniforms = rng.random((n_clusters, min(2 + int(np.log(n_clusters)), _MOST_DRAWS)))
+    chosen = kernels.seed(few.rows, few.weights, first, uniforms, few.n_threads)
+    return _repeated(few.rows[chosen], n_clusters)
+
+
+def _flat(rows: DenseRows, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Centroids of one group of a start by levels."""
+    search = rows.search(kmeans_plusplus(rows, n_clusters, rng))
+    search.iterate(_FIRST_ITERATIONS)
+    improve(search, _LEVEL_EFFORT, 0.0, lambda *_: False)
+    return search.means()
 
 
 DRAWS: dict[str, Draw] = {"k-means++": kmeans_plusplus, "random": random_rows}
 
 
-def _projected(
-    points: Points, rows: Index, rng: np.random.Generator
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The rows in some leading directions, one direction after the other, and their squared distances from these."""
-    step = block_rows(points.n_columns)
-    sample = points.take(rows[np.linspace(0, len(rows) - 1, min(len(rows), step)).astype(np.int64)])
-    unit = (points.scatter / points.total) ** 0.5 or 1.0  # so that squares neither overflow nor vanish
-    start = rng.standard_normal((sample.shape[1], _COLUMNS + 8))[:, : min(sample.shape)]
-    basis = leading_directions(sample / unit, leading_directions(sample / unit, start))[:, :_COLUMNS]
-    projected, rest = np.empty((basis.shape[1], len(rows)), np.float32), np.empty(len(rows), np.float32)
-    for begin in range(0, len(rows), step):
-        Y = points.take(rows[begin : begin + step]) / unit
-        Z = Y @ basis
-        projected[:, begin : begin + step] = Z.T
-        rest[begin : begin + step] = np.maximum(squared_norms(Y) - squared_norms(Z), 0)
-    return projected, rest
-
-
-def _repeated(centers: NDArray[np.float64], n_clusters: int) -> NDArray[np.float64]:
+def _repeated(centers: NDArray[Any], n_clusters: int) -> NDArray[np.float64]:
     """The centroids, some of them twice if there are too few: empty clusters are refilled later."""
-    return np.resize(centers, (n_clusters, centers.shape[1])) if len(centers) < n_clusters else centers
+    return np.resize(centers.astype(np.float64), (n_clusters, centers.shape[1]))
 
 
-def candidates(points: Points, count: int, rng: np.random.Generator) -> tuple[Index, NDArray[np.float64]]:
-    """Rows with weight that may become centroids, and their weights.
-
-    Few rows are all candidates: equal ones become one with the sum of their weights, in an order that does not depend
-    on theirs. Of more rows, `count` are drawn.
-    """
-    weights = np.ones(len(points)) if points.weights is None else points.weights
-    rows = np.flatnonzero(weights > 0)
-    if len(rows) <= _FEW_ROWS:
-        values = points.rows.take(rows).astype(np.float64)
-        _, first, inverse = np.unique(values, axis=0, return_index=True, return_inverse=True)
-        return rows[first], np.bincount(inverse.ravel(), weights[rows]).astype(np.float64)
-    if count < len(rows):
-        rows = np.sort(rng.choice(rows, count, replace=False))
-    return rows, np.asarray(weights[rows], np.float64)
-
-
-def sample_size(n_rows: int, n_clusters: int) -> int:
+def sample_size(n_rows: int, n_columns: int, n_clusters: int) -> int:
     """How many rows stand for all of them at the start."""
-    return min(n_rows, max(_ROWS_PER_CENTER * n_clusters, _FEW_ROWS))
+    per_center = min(_SEARCH_ROWS * n_clusters, _MOST_ENTRIES // n_columns)
+    return min(n_rows, max(_SAMPLE_ENTRIES // n_columns, per_center, 2 * n_clusters))
+
+
+def iterates_natively(points: Points, settings: Settings) -> bool:
+    """Whether iterations take a copy of all rows: there is memory for it, and no screen would be much faster."""
+    plain = settings.iterates_plainly and _is_flat(points.n_columns, settings.n_clusters)
+    return plain and points.rows.in_memory and len(points) * points.n_columns <= _WHOLE_ENTRIES
+
+
+def _is_flat(n_columns: int, n_clusters: int) -> bool:
+    """Whether every row of a search can be compared with every centroid."""
+    return _SEARCH_ROWS * n_clusters**2 * n_columns <= _FLAT_WORK
 
 
 # ---- the start of a run ----------------------------------------------------------------------------------------------
 
 
 def start_in_memory(points: Points, context: Context) -> Start:
-    """From all rows, or from a sample if `sample_start` is set and there are more than twice as many."""
-    size, settings = sample_size(len(points), context.settings.n_clusters), context.settings
-    if not settings.sample_start or len(points) <= 2 * size:
-        return _start_from(points, points, context)
-    index = np.sort(context.rng.choice(len(points), size, replace=False))
-    if points.weights is not None and np.count_nonzero(points.weights[index]) < settings.n_clusters:
-        return _start_from(points, points, context)
-    return _start_from(points, points.rows.subset(index).points(settings, ()), context)
+    """From all rows, or from a sample if there are more than the search looks at."""
+    rows, whole = _searched_rows(points, context)
+    return _drawn_start(points, rows, context, whole=whole)
+
+
+def start_from_sample(points: Points, sample: Points, context: Context) -> Start:
+    """From a sample of the rows that was brought into memory."""
+    return _drawn_start(points, sample.dense(), context, whole=False)
 
 
 def start_from_stream(points: Points, context: Context) -> Start:
     """From rows with weight that are brought into memory: all if there are few, else a sample."""
-    index = stream_sample(len(points), points.weights, context.settings.n_clusters, context.rng)
-    return _start_from(points, points.rows.subset(index).points(context.settings, ()), context)
+    index = stream_sample(points.rows.shape, points.weights, context.settings.n_clusters, context.rng)
+    return start_from_sample(points, points.rows.subset(index).points(context.settings, ()), context)
 
 
-def stream_sample(n_rows: int, weights: NDArray[np.float64] | None, n_clusters: int, rng: np.random.Generator) -> Index:
+def stream_sample(
+    shape: tuple[int, int], weights: NDArray[np.float64] | None, n_clusters: int, rng: np.random.Generator
+) -> Index:
     """The rows of a stream that a start is taken from."""
+    index = _sample(shape[0], weights, sample_size(*shape, n_clusters), rng)
+    return np.arange(shape[0]) if index is None else index
+
+
+def _sample(n_rows: int, weights: NDArray[np.float64] | None, size: int, rng: np.random.Generator) -> Index | None:
+    """So many rows with weight in ascending order, or None for all."""
+    if size >= n_rows:
+        return None
     index = np.arange(n_rows) if weights is None else np.flatnonzero(weights > 0)
-    size = sample_size(n_rows, n_clusters)
-    return np.sort(rng.choice(index, size, replace=False)) if len(index) > 2 * size else index
+    return np.sort(rng.choice(index, size, replace=False)) if len(index) > size else index
 
 
 def sampled_rows(shape: tuple[int, int], weights: NDArray[np.float64] | None, settings: Settings, seed: int) -> Index:
@@ -129,7 +128,7 @@ def sampled_rows(shape: tuple[int, int], weights: NDArray[np.float64] | None, se
     calibration = sample_index(*shape, screen_rng)
     if not isinstance(settings.init, str):
         return np.unique(calibration)
-    return np.union1d(calibration, stream_sample(shape[0], weights, settings.n_clusters, start_rng))
+    return np.union1d(calibration, stream_sample(shape, weights, settings.n_clusters, start_rng))
 
 
 def run_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
@@ -138,24 +137,67 @@ def run_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]
     return start_rng, screen_rng
 
 
-def _start_from(points: Points, sample: Points, context: Context) -> Start:
-    """Draw centroids from a sample and, if it is not all rows, improve them by a few iterations on it."""
-    settings, rng = context.settings, context.rng
+# ---- the search ------------------------------------------------------------------------------------------------------
+
+
+def _searched_rows(points: Points, context: Context) -> tuple[DenseRows, bool]:
+    """The rows in memory that a search looks at, and whether these are all of those that iterations look at."""
+    if iterates_natively(points, context.settings):
+        return points.dense(), True
+    size = sample_size(*points.rows.shape, context.settings.n_clusters)
+    return points.dense(_sample(len(points), points.weights, size, context.rng)), False
+
+
+def _drawn_start(points: Points, rows: DenseRows, context: Context, *, whole: bool) -> Start:
+    """Draw centroids from some rows and move them while that pays."""
+    settings = context.settings
     assert isinstance(settings.init, str)
-    centers, counts = DRAWS[settings.init](sample, settings.n_clusters, rng), None
-    n_iter = _SAMPLE_ITERATIONS if settings.sample_start and len(sample) < len(points) else 0
-    if settings.batch_size is not None:  # in all no more rows than one pass has
-        n_iter = min(n_iter, len(points) // len(sample))
-    if n_iter:
-        context.say(f"Start: {n_iter} iterations on {len(sample)} of {len(points)} rows")
-        choose = chooser(settings, sample, rng)
-        iterate = Iterate(centers, choose(centers))
-        passes = sample.rows.passes(sample, settings.n_clusters, stateless=False)
-        lloyd(passes, iterate, choose, max_iter=n_iter)
-        centers, counts = iterate.centers, passes.sums.weights.copy()
-    if sample is not points:
-        centers = np.asarray(centers + sample.geometry.mean - points.geometry.mean, np.float64)
-    return Start(centers, counts)
+    centers = DRAWS[settings.init](rows, settings.n_clusters, context.rng)
+    shift = rows.origin - points.geometry.mean
+    return _searched(points, rows, rows.unit * centers + shift, context, whole=whole)
+
+
+def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, *, whole: bool) -> Start:
+    """Move centered centroids while that pays: among a few of the rows, then among all of them."""
+    K = context.settings.n_clusters
+    if not context.settings.effort.passes or K == 1 or not _is_flat(rows.n_columns, K):
+        return Start(centers)
+    few = rows.sample(max(_SEARCH_ROWS * K, _LEAST_ROWS), context.rng)
+    if few is not rows:
+        start = _search(points, few, centers, context, whole=False)
+        if start.interrupted:
+            return start
+        centers = start.centers
+    return _search(points, rows, centers, context, whole=whole)
+
+
+def _search(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, *, whole: bool) -> Start:
+    """Move centered centroids among these rows while that pays."""
+    search, history, interrupted, moves = DenseSearch.of(rows, centers, points.geometry), [], False, []
+    native, tol = search.native, points.tolerance(context.settings.tol) / search.square_unit
+
+    def observe(move: str, objective: float) -> bool:
+        moves.append(move)
+        if not whole:
+            return False
+        history.append(search.square_unit * objective)
+        return context.observe(move, history[-1])
+
+    native.keep()
+    try:
+        native.iterate(_FIRST_ITERATIONS, tol)
+        ended = improve(native, context.settings.effort, tol, observe)
+        if not whole:
+            native.iterate(_SAMPLE_ITERATIONS, tol)
+            context.say(f"Search among {len(rows)} of {len(points)} rows: {', '.join(moves) or 'nothing to move'}")
+    except KeyboardInterrupt:
+        native.go_back()
+        ended = interrupted = True
+    counts = native.cluster_weights()
+    return Start(search.centers(), counts, search if whole else None, history, ended, interrupted)
+
+
+# ---- what the user gives ---------------------------------------------------------------------------------------------
 
 
 def chooser(settings: Settings, points: Points, rng: np.random.Generator) -> ScreenChooser:
@@ -167,13 +209,17 @@ def chooser(settings: Settings, points: Points, rng: np.random.Generator) -> Scr
 
 
 def given_start(points: Points, context: Context) -> Start:
-    """Centroids that the user gives, or that a function of theirs makes."""
+    """Centroids that the user gives, or that a function of theirs makes; moved only if a search was asked for."""
     init = context.settings.init
     if callable(init):
         state = np.random.RandomState(context.rng.integers(2**31))
         init = init(points.rows.whole(), context.settings.n_clusters, random_state=state)
     shape = (context.settings.n_clusters, points.n_columns)
-    return Start(points.geometry.centered(check_centers(init, shape, points.geometry)))
+    centers = points.geometry.centered(check_centers(init, shape, points.geometry))
+    if not context.settings.effort.passes or not points.rows.in_memory:
+        return Start(centers)
+    rows, whole = _searched_rows(points, context)
+    return _searched(points, rows, centers, context, whole=whole)
 
 
 def check_centers(init: Any, shape: tuple[int, int], geometry: Geometry) -> NDArray[np.float64]:

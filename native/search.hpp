@@ -1,0 +1,108 @@
+// A k-means that looks for better optima: Lloyd's iteration with bounds, and moves of centers that pay.
+//
+// The price of a center is what its removal would add to the objective if its rows went to their second nearest center.
+// The gain of a cluster is what two means of its own rows would save. A swap removes a cheap center and splits a
+// cluster of larger gain. Everything is in float32, sums in float64; the number of threads changes no bit.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/types.hpp"
+
+namespace quickmeans {
+
+class Search {
+  public:
+    // The rows, n x n_columns and about their mean, and the weights must outlive the search. With `spherical` rows have
+    // length one, and centers too.
+    Search(const float* rows, std::int64_t n, std::int64_t n_columns, const double* weights, bool spherical,
+           int n_threads, const InstructionSet& set, const Poll& poll);
+
+    // Begin anew with these centers.
+    void place(const float* centers, std::int64_t n_centers, const Poll& poll);
+    // At most so many iterations of Lloyd; fewer if no label changes, or the squared shifts add up to tol or less.
+    // Returns the number of iterations.
+    std::int64_t iterate(std::int64_t most, double tol, const Poll& poll);
+    // At most so many swaps whose gain exceeds the price, no two of them next to each other. Returns their number.
+    std::int64_t swap(std::int64_t most, const Poll& poll);
+    // Split the clusters of the largest gains: so many more centers. Returns their number.
+    std::int64_t grow(std::int64_t most, const Poll& poll);
+    // Remove the centers of the least prices: so many fewer.
+    void shrink(std::int64_t count, const Poll& poll);
+    // Remember the clusters as they are, and go back to them.
+    void keep() { kept_ = now_; }
+    void go_back();
+
+    std::int64_t n_rows() const { return n_; }
+    std::int64_t n_columns() const { return n_columns_; }
+    std::int64_t n_centers() const { return now_.n_centers; }
+    const std::vector<std::int32_t>& labels() const { return now_.labels; }
+    const std::vector<double>& cluster_weights() const { return now_.weights; }
+    // The centers in float64.
+    void means(double* out) const;
+    double assigned() const { return now_.assigned; }
+    double objective() const { return now_.objective; }
+    bool converged() const { return now_.converged; }
+    double work() const { return work_; }  // multiply-adds so far
+
+  private:
+    // Labels with bounds on distances, and centers that are the means of their rows.
+    struct Clusters {
+        std::int64_t n_centers = 0;
+        std::vector<float> centers;  // n_centers x n_columns
+        std::vector<double> sums;    // n_centers x n_columns
+        std::vector<double> weights;
+        std::vector<float> squares;  // |c|^2
+        std::vector<std::int32_t> labels, seconds;
+        std::vector<std::int32_t> summed;  // the labels that the sums are of
+        std::vector<float> upper, lower;   // bounds on the distances to the label and to all other centers
+        std::vector<char> changed;         // clusters whose rows have changed since they were last summed
+        std::vector<char> stale;           // clusters whose rows have changed since they were last split
+        std::vector<double> gains;
+        std::vector<float> pairs;  // the two means of each split
+        std::vector<float>
+            apart;  // n_centers x n_centers: lower bounds on the distances between centers, if there are few
+        double assigned = 0, objective = 0;  // before and after the last update
+        bool converged = false;
+    };
+
+    void require_labels() const;
+    double least_gain() const;
+    int threads_for(double multiply_adds) const;
+    NearestJob packed_centers(const float* rows, const std::int64_t* index);
+    RowsView view(const float* data, std::int64_t n, const std::int64_t* index) const;
+    std::int64_t assign(const Poll& poll);
+    void exchange(const Poll& poll);
+    double update(const Poll& poll);
+    void group(const Poll& poll);
+    void measure_all(const Poll& poll);
+    void measure(const std::vector<std::int64_t>& moved, const Poll& poll);
+    void move_bounds(const std::vector<float>& shift, const Poll& poll);
+    void price(const Poll& poll);
+    void split_all(const Poll& poll);
+    std::vector<std::int64_t> by_price() const;
+    std::vector<std::int64_t> by_gain() const;
+    void freeze_receivers(std::int64_t cluster, std::vector<char>& frozen) const;
+    void set_center(std::int64_t k, const float* values);
+    void resize(std::int64_t n_centers);
+    void doubt(const std::vector<char>& clusters);
+    void see_new(const std::vector<std::int64_t>& slots, const Poll& poll);
+    bool few_centers() const;
+
+    const float* rows_;
+    std::int64_t n_, n_columns_;
+    const double* weights_;
+    bool spherical_;
+    int n_threads_;
+    const InstructionSet& set_;
+    double scatter_ = 0;
+    std::vector<float> norms_;  // |x|^2
+    Clusters now_, kept_;
+    double work_ = 0;
+    std::vector<std::int64_t> order_, starts_;
+    std::vector<float> panels_, offset_, best_, next_, first_, second_;
+    std::vector<double> prices_;
+};
+
+}  // namespace quickmeans

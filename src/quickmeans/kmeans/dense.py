@@ -1,0 +1,93 @@
+"""Rows as the native search reads them: float32, about a fixed point, in a convenient unit."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quickmeans import kernels
+from quickmeans.kmeans.geometry import Geometry
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Rows with weight: a row x of X is origin + unit * row, or has the direction of the row if spherical.
+
+    Attributes
+    ----------
+    rows : array of float32, shape (n_rows, n_features)
+    weights : array of float64, shape (n_rows,)
+    origin : array of float64, shape (n_features,)
+    unit : float
+    spherical : bool
+    n_threads : int
+    """
+
+    rows: NDArray[np.float32]
+    weights: NDArray[np.float64]
+    origin: NDArray[np.float64]
+    unit: float
+    spherical: bool
+    n_threads: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of features."""
+        return int(self.rows.shape[1])
+
+    def take(self, index: NDArray[np.int64]) -> "DenseRows":
+        """Some of the rows."""
+        return replace(self, rows=self.rows[index], weights=self.weights[index])
+
+    def sample(self, count: int, rng: np.random.Generator) -> "DenseRows":
+        """So many rows drawn at random; these themselves if there are not many more."""
+        if len(self) <= 2 * count:
+            return self
+        return self.take(np.sort(rng.choice(len(self), count, replace=False)))
+
+    def search(self, centers: NDArray[np.float64]) -> kernels.Search:
+        """A search among these rows that begins with these centroids."""
+        search = kernels.Search(self.rows, self.weights, spherical=self.spherical, n_threads=self.n_threads)
+        search.place(centers)
+        return search
+
+
+@dataclass(frozen=True)
+class DenseSearch:
+    """A native search among dense rows, in the terms of the rows as they were.
+
+    Attributes
+    ----------
+    rows : DenseRows
+    native : kernels.Search
+    geometry : Geometry
+        That of the centroids.
+    """
+
+    rows: DenseRows
+    native: kernels.Search
+    geometry: Geometry
+
+    @classmethod
+    def of(cls, rows: DenseRows, centers: NDArray[np.float64], geometry: Geometry) -> "DenseSearch":
+        """A search that begins with these centered centroids."""
+        moved = (centers - (rows.origin - geometry.mean)) / rows.unit
+        return cls(rows, rows.search(moved), geometry)
+
+    def centers(self) -> NDArray[np.float64]:
+        """The centered centroids."""
+        means = self.native.means()
+        return np.asarray(self.rows.unit * means + (self.rows.origin - self.geometry.mean), np.float64)
+
+    @property
+    def square_unit(self) -> float:
+        """What the native objective is multiplied with."""
+        return self.rows.unit**2
+
+    @property
+    def objective(self) -> float:
+        """The objective of the rows."""
+        return self.square_unit * self.native.objective

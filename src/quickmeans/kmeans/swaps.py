@@ -1,0 +1,96 @@
+r"""Moves that leave bad optima: priced swaps, and breathing.
+
+The price of a centroid is what its removal would add to the objective, and the gain of a cluster is what two means of
+its own rows would save:
+
+.. math:: R_k = \sum_{i \in k} w_i (d_2(x_i)^2 - d_1(x_i)^2), \qquad
+          G_k = \sum_{i \in k} w_i \Bigl(d_1(x_i)^2 - \min_{a \in \{a_1, a_2\}} \|x_i - a\|^2\Bigr),
+
+with d_1 and d_2 the distances of a row to its nearest two centroids, and a_1 and a_2 the two means.
+
+A round of swaps takes cheap centroids away and splits clusters of larger gain, all at once, and iterates a little.
+Where clusters overlap, neighbours adjust to a move, and neither price nor gain tells what it is worth. So breathing
+(Fritzke, 2020) tries: it adds several centroids, iterates, removes as many of the cheapest, and iterates again. Every
+move is kept only if the objective fell, so the search never ends worse than it began.
+"""
+
+from collections.abc import Callable
+
+from quickmeans import kernels
+from quickmeans.kmeans.settings import Effort
+
+_SETTLE = 3  # iterations after swaps, before the objective is looked at
+_INHALED, _EXHALED = 4, 6  # iterations after centroids were added, and after some were removed
+_BREATH = 8  # one centroid in so many is added in the first breath,
+_FEW = 5  # or so many, as in Fritzke's paper, if that is more
+_LEAST_GAIN = 1e-4  # a breath that lowers the objective by a smaller share is followed by a smaller one
+_ROUNDING = 1e-6  # a move that lowers the objective by a smaller share is taken back
+
+Observer = Callable[[str, float], object]  # gets what was done and the objective; a true result ends the search
+
+
+def improve(search: kernels.Search, effort: Effort, tol: float, observe: Observer) -> bool:
+    """Move centroids while that pays and there is work left to spend; a move that has begun is finished.
+
+    Parameters
+    ----------
+    search : kernels.Search
+        After some iterations.
+    effort : Effort
+    tol : float
+        Squared shifts of the centroids that end an iteration.
+    observe : callable
+        Called after every move that is kept.
+
+    Returns
+    -------
+    bool
+        Whether the observer asked to stop.
+    """
+    limit = search.work + min(effort.passes * search.pass_work, effort.work)
+    return _swap(search, limit, observe) or _breathe(search, limit, effort.patience, tol, observe)
+
+
+def _swap(search: kernels.Search, limit: float, observe: Observer) -> bool:
+    """Rounds of swaps; after one that does not pay, half as many."""
+    most = search.n_centers
+    while most and search.work < limit:
+        before = search.objective
+        search.keep()
+        count = search.swap(most)
+        if not count:
+            return False
+        search.iterate(_SETTLE)
+        if _fell(search, before):
+            most = search.n_centers
+            if observe(f"{count} swaps", search.objective):
+                return True
+        else:
+            search.go_back()
+            most = count // 2
+    return False
+
+
+def _breathe(search: kernels.Search, limit: float, patience: float, tol: float, observe: Observer) -> bool:
+    """Breaths, smaller ones after one that hardly pays."""
+    K = search.n_centers
+    size = max(min(_FEW, K), K // _BREATH)
+    while size and search.work < limit:
+        before = search.objective
+        search.keep()
+        added = search.grow(size)
+        search.iterate(_INHALED, tol)
+        search.shrink(added)
+        search.iterate(_EXHALED, tol)
+        paid = _fell(search, before)
+        if search.objective > (1 - _LEAST_GAIN) * before:
+            size = int(patience * size)
+        if not paid:
+            search.go_back()
+        elif observe(f"a breath of {added}", search.objective):
+            return True
+    return False
+
+
+def _fell(search: kernels.Search, before: float) -> bool:
+    return search.objective < (1 - _ROUNDING) * before
