@@ -20,6 +20,7 @@ from quickmeans.transform import sparse_als
 
 # How much the objective of the sample may exceed that of an exact assignment: 1e-4 less than the 5e-4 that is promised.
 TARGET = 4e-4
+LAST_TARGET = 1e-4  # the same for the screen that is kept, whose errors no later pass mends
 MARGINS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
 _SAMPLE = 8192  # rows, at most
@@ -84,6 +85,18 @@ class ScreenChooser:
         other.basis, other.basis_of, other.rank = None, None, 0
         return other._choose(centers)
 
+    def sharpened(self, centers: NDArray[np.float64]) -> Screen | None:
+        """A screen with a tenth of the error, if that needs a larger margin, which is used from now on; else None."""
+        if self.shortlist or self.trials or not self.rank:
+            return None
+        screen, rows = self._low_rank(centers, self.rank), self._sample_for(centers, 0.1)
+        sharp, cost = self._calibrated(screen, rows, self._assigned(self.dense(centers), rows), target=TARGET / 10)
+        margin = sharp.margin if cost < np.inf else CERTAIN
+        if margin <= self.margin:
+            return None
+        self.margin = margin
+        return screen.with_margin(margin).with_projected(self.projected)
+
     def kind(self) -> tuple[int, float, NDArray[Any] | None]:
         """The kind of screen that was chosen, for `take_kind`: rank, margin and basis."""
         return self.rank, self.margin, self.basis if self.rank else None
@@ -125,7 +138,8 @@ class ScreenChooser:
         if screen.product is None:
             return screen
         rows = self._sample_for(centers, 0.1)
-        calibrated, cost = self._calibrated(screen, rows, self._assigned(self.dense(centers), rows))
+        exact = self._assigned(self.dense(centers), rows)
+        calibrated, cost = self._calibrated(screen, rows, exact, target=LAST_TARGET)
         result = calibrated if cost < np.inf else screen.certain
         return result.with_projected(screen.projected)
 
@@ -183,13 +197,13 @@ class ScreenChooser:
             self.basis, self.basis_of = leading_directions(narrow, basis), centers
 
     def _calibrated(
-        self, screen: Screen, rows: NDArray[Any], exact: Assignment, limit: float = np.inf
+        self, screen: Screen, rows: NDArray[Any], exact: Assignment, limit: float = np.inf, target: float = TARGET
     ) -> tuple[Screen, float]:
         """The screen with about the least margin that meets the target on the sample, and its cost per row.
 
         The cost is infinite if no margin meets the target, or none at a cost below the limit.
         """
-        aim = (1 + TARGET) * _objective(exact, screen)
+        aim = (1 + target) * _objective(exact, screen)
         for i in range(1, len(MARGINS), 2):
             tried = screen.with_margin(MARGINS[i])
             assignment = self._assigned(tried, rows)

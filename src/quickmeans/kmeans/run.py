@@ -136,6 +136,9 @@ def _iterated(
     else:
         with stopping_at_interrupt(iterate):
             lloyd(passes, iterate, choose, max_iter=settings.max_iter, tol=tol, observe=observe)
+            while iterate.converged and (sharper := choose.sharpened(iterate.centers)) is not None:
+                iterate.assigner, iterate.converged = sharper, False  # the few rows that the margin misled move now
+                lloyd(passes, iterate, choose, max_iter=settings.max_iter, tol=tol, observe=observe)
     if settings.learns_product:
         return finish(passes, iterate)
     return finish_means(passes, points, iterate, choose)
