@@ -14,8 +14,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t kRowsPerChunk = 512;
-// Scores and squares in float32 are wrong by at most so large a share of the squares in them (some dozen roundings).
-constexpr float kRounding = 2e-6f;
 // With more centers, a row in doubt is first compared with its own: that takes as long as comparing it with a few
 // dozen.
 constexpr std::int64_t kTighten = 32;
@@ -36,6 +34,7 @@ Search::Search(const float* rows, std::int64_t n, std::int64_t n_columns, const 
       spherical_(spherical),
       n_threads_(n_threads),
       set_(set),
+      rounding_(rounding_of(n_columns)),
       norms_(std::size_t(n)),
       order_(std::size_t(n)),
       best_(std::size_t(n)),
@@ -54,6 +53,10 @@ Search::Search(const float* rows, std::int64_t n, std::int64_t n_columns, const 
         scatter_ += weights[i] * squares[i];
     }
 }
+
+// Scores and squares in float32 are wrong by at most so large a share of the squares in them: twice the root of the
+// number of roundings, and some.
+float Search::rounding_of(std::int64_t n_columns) { return 6e-8f * (16 + 2 * std::sqrt(float(n_columns))); }
 
 // Multiply-adds that are worth a thread: starting one takes 20 to 50 microseconds, at 10 to 30 of them a nanosecond.
 constexpr double kWorkPerThread = 1e6;
@@ -89,7 +92,8 @@ void Search::set_center(std::int64_t k, const float* values) {
     float* const center = now_.centers.data() + k * n_columns_;
     double square = 0;
     for (std::int64_t d = 0; d < n_columns_; ++d) square += double(values[d]) * values[d];
-    const double scale = spherical_ && square > 0 ? 1 / std::sqrt(square) : 1;
+    if (spherical_ && !(square > 0)) return;  // without a direction it stays where it is
+    const double scale = spherical_ ? 1 / std::sqrt(square) : 1;
     for (std::int64_t d = 0; d < n_columns_; ++d) center[d] = float(scale * values[d]);
     now_.squares[k] = float(scale * scale * square);
 }
@@ -158,7 +162,7 @@ std::int64_t Search::assign(const Poll& poll) {
         set_.routines.nearest(part, {0, count}, own_poll);
         for (std::int64_t j = 0; j < count; ++j) {
             const auto i = std::size_t(doubtful[j]);
-            const float slack = kRounding * (norms_[i] + largest);
+            const float slack = rounding_ * (norms_[i] + largest);
             now_.upper[i] = std::sqrt(std::max(norms_[i] - 2 * best_[i] + slack, 0.f));
             now_.lower[i] = std::sqrt(std::max(norms_[i] - 2 * next_[i] - slack, 0.f));
         }
@@ -236,12 +240,14 @@ double Search::update(const Poll& poll) {
     for (std::int64_t k = 0; k < K; ++k) {
         const double weight = now_.weights[k], *const sum = now_.sums.data() + k * D;
         const float* const center = now_.centers.data() + k * D;
+        if (!(weight > 0)) now_.stale[k] |= now_.changed[k];
         if (!(weight > 0)) continue;  // an empty cluster keeps its center, which costs nothing to remove
         double square = 0, along = 0, way = 0;
         for (std::int64_t d = 0; d < D; ++d) square += sum[d] * sum[d], along += sum[d] * center[d];
         before += 2 * along - weight * now_.squares[k];
         explained += spherical_ ? 2 * std::sqrt(square) - weight : square / weight;
-        if (!now_.changed[k]) continue;
+        now_.stale[k] |= now_.changed[k];
+        if (!now_.changed[k] || (spherical_ && !(square > 0))) continue;  // rows that cancel have no direction
         std::copy_n(center, D, old.begin());
         for (std::int64_t d = 0; d < D; ++d) mean[d] = float(sum[d] / weight);
         set_center(k, mean.data());
@@ -250,7 +256,6 @@ double Search::update(const Poll& poll) {
         shifts += way;
         moved.push_back(k);
     }
-    for (const std::int64_t k : moved) now_.stale[k] = 1;
     std::fill(now_.changed.begin(), now_.changed.end(), 0);
     const double objective = scatter_ - explained;
     now_.objective = objective > kCancelled * scatter_ ? objective : 0;
@@ -288,7 +293,7 @@ void Search::measure(const std::vector<std::int64_t>& moved, const Poll& poll) {
         for (std::int64_t k = 0; k < K; ++k) {
             const std::int64_t j = moved[i];
             const float size = now_.squares[j] + now_.squares[k];
-            const float square = now_.squares[j] - 2 * scores[i * K + k] - kRounding * size;
+            const float square = now_.squares[j] - 2 * scores[i * K + k] - rounding_ * size;
             now_.apart[j * K + k] = now_.apart[k * K + j] = std::sqrt(std::max(square, 0.f));
         }
 }
@@ -349,6 +354,7 @@ std::int64_t Search::iterate(std::int64_t most, double tol, const Poll& poll) {
         ++done;
         const bool still =
             changed == 0 && std::none_of(now_.changed.begin(), now_.changed.end(), [](char c) { return c; });
+        if (still) now_.assigned = now_.objective;
         if (still || update(poll) <= tol) {
             now_.converged = true;
             return done;

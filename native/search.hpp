@@ -69,6 +69,7 @@ class Search {
 
     void require_labels() const;
     double least_gain() const;
+    static float rounding_of(std::int64_t n_columns);
     int threads_for(double multiply_adds) const;
     NearestJob packed_centers(const float* rows, const std::int64_t* index);
     RowsView view(const float* data, std::int64_t n, const std::int64_t* index) const;
@@ -96,6 +97,7 @@ class Search {
     bool spherical_;
     int n_threads_;
     const InstructionSet& set_;
+    float rounding_;
     double scatter_ = 0;
     std::vector<float> norms_;  // |x|^2
     Clusters now_, kept_;

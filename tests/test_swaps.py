@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from quickmeans import QKMeans, kernels
 from quickmeans.kmeans.levels import quotas
@@ -261,3 +262,109 @@ def test_weights_stand_for_repetition(rng):
     weighted = QKMeans(15, random_state=0).fit(X, sample_weight=w)
     repeated = QKMeans(15, random_state=0).fit(np.repeat(X, w, axis=0))
     assert weighted.inertia_ == pytest.approx(repeated.inertia_, rel=1e-6)
+
+
+# ---- what once went wrong -------------------------------------------------------------------------------------------
+
+
+def test_centers_too_far_for_float32(rng):
+    X = rng.standard_normal((3000, 2))
+    model = QKMeans(2, init=np.array([[1e25, 0], [2e25, 1]]), n_init=1).fit(X)
+    assert len(np.unique(model.labels_)) == 2
+    search = search_of(X, np.full((2, 2), 1e30))
+    search.iterate(2)
+    assert set(search.labels()) <= {0, 1}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_group_of_equal_rows_ends(rng):
+    X = np.zeros((20000, 64), np.float32)
+    X[:2000] = rng.standard_normal((2000, 64))
+    assert np.isfinite(QKMeans(1700, random_state=0, max_iter=2).fit(X).inertia_)
+
+
+def test_nothing_is_tried_once_the_objective_is_zero(rng):
+    X = np.repeat(rng.standard_normal((100, 4)).astype(np.float32), 50, axis=0)
+    search = search_of(X, X[::50])
+    search.iterate(3)
+    before = search.work
+    improve(search, Effort(1000), 0.0, quiet)
+    assert search.objective == 0
+    assert search.work == before
+
+
+@pytest.mark.parametrize("factor", [1e-25, 1e25])
+def test_weights_of_any_size(factor):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([c + 0.01 * rng.standard_normal((50, 2)) for c in rng.random((30, 2))])
+    plain = QKMeans(30, init="random", random_state=0).fit(X)
+    weighted = QKMeans(30, init="random", random_state=0).fit(X, sample_weight=np.full(len(X), factor))
+    assert weighted.inertia_ == pytest.approx(factor * plain.inertia_, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**36])
+def test_rows_of_any_size(scale):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([c + 0.01 * rng.standard_normal((50, 2)) for c in rng.random((30, 2))]).astype(np.float32)
+    plain = QKMeans(30, init="random", random_state=0).fit(X)
+    scaled = QKMeans(30, init="random", random_state=0).fit(np.float32(scale) * X)
+    assert scaled.inertia_ == pytest.approx(scale**2 * plain.inertia_, rel=1e-3)
+
+
+def test_nearly_as_many_clusters_as_rows():
+    X = np.random.default_rng(5).standard_normal((1500, 1))
+    model = QKMeans(1500, random_state=0).fit(X)
+    assert model.n_iter_ < 20
+    assert len(np.unique(model.labels_)) == 1500
+    assert model.inertia_ < 1e-25
+
+
+def test_first_rows_count_once(rng):
+    X = rng.standard_normal((1000, 4))
+    assert QKMeans(5, random_state=0).partial_fit(X).weight_in_clusters_.sum() == pytest.approx(1000)
+    batches = QKMeans(5, batch_size=100, max_iter=1, random_state=0).fit(X)
+    assert batches.weight_in_clusters_.sum() == pytest.approx(1000)
+
+
+def test_directions_that_cancel():
+    X = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]] * 3, float)
+    model = QKMeans(1, spherical=True, random_state=0).fit(X)
+    assert np.linalg.norm(model.cluster_centers_) == pytest.approx(1)
+    assert model.inertia_ == pytest.approx(24)
+
+
+def test_history_does_not_rise(rng):
+    for seed in range(10):
+        history = QKMeans(12, random_state=seed).fit(rng.standard_normal((500, 3))).objective_history_
+        assert (np.diff(history) <= 1e-6 * history[:-1]).all()
+
+
+def test_ctrl_c_in_a_search_keeps_the_last_move(rng):
+    seen = []
+
+    def callback(iteration, objective):
+        seen.append(objective)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    X = rng.random((2000, 5)).astype(np.float32)
+    model = QKMeans(40, random_state=0, callback=callback)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert model.objective_history_.tolist() == seen
+    assert model.inertia_ <= seen[-1] * (1 + 1e-6)
+
+
+def test_files_are_searched_when_that_is_asked_for(rng, tmp_path):
+    X = rng.random((3000, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", X)
+    plain, searched = (
+        QKMeans(40, init=X[:40], search=search, random_state=0).fit(tmp_path / "x.npy").inertia_
+        for search in ("auto", "thorough")
+    )
+    assert searched < 0.99 * plain
+
+
+def test_wide_sparse_rows_take_little_memory(rng):
+    X = sp.random(400, 200_000, 1e-4, "csr", np.float32, rng=rng)
+    assert np.isfinite(QKMeans(12, random_state=0, max_iter=1).fit(X).inertia_)

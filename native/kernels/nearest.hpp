@@ -77,8 +77,8 @@ struct TwoLargest {
         for (int lane = 0; lane < kWidth<float>; ++lane)
             if (lane != winner && comes_first(best[lane], first[lane], runner_up, second_label))
                 runner_up = best[lane], second_label = first[lane];
-        job.labels[at] = label;
-        job.seconds[at] = second_label;
+        job.labels[at] = label < 0 ? 0 : label;  // no score is finite: rows and centers are too far apart
+        job.seconds[at] = label < 0 ? -1 : second_label;
         job.best[at] = top;
         job.next[at] = runner_up;
     }

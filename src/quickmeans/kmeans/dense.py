@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from quickmeans import kernels
 from quickmeans.kmeans.geometry import Geometry
 
+_FARTHEST = 1e15  # centroids farther away get no rows, and their squares could overflow float32
+
 
 @dataclass(frozen=True)
 class DenseRows:
@@ -19,6 +21,8 @@ class DenseRows:
     weights : array of float64, shape (n_rows,)
     origin : array of float64, shape (n_features,)
     unit : float
+    weight_unit : float
+        What the weights have been divided by.
     spherical : bool
     n_threads : int
     """
@@ -27,6 +31,7 @@ class DenseRows:
     weights: NDArray[np.float64]
     origin: NDArray[np.float64]
     unit: float
+    weight_unit: float
     spherical: bool
     n_threads: int
 
@@ -75,19 +80,23 @@ class DenseSearch:
     def of(cls, rows: DenseRows, centers: NDArray[np.float64], geometry: Geometry) -> "DenseSearch":
         """A search that begins with these centered centroids."""
         moved = (centers - (rows.origin - geometry.mean)) / rows.unit
-        return cls(rows, rows.search(moved), geometry)
+        return cls(rows, rows.search(np.clip(moved, -_FARTHEST, _FARTHEST)), geometry)
 
     def centers(self) -> NDArray[np.float64]:
         """The centered centroids."""
         means = self.native.means()
         return np.asarray(self.rows.unit * means + (self.rows.origin - self.geometry.mean), np.float64)
 
+    def cluster_weights(self) -> NDArray[np.float64]:
+        """The weight of every cluster."""
+        return self.rows.weight_unit * self.native.cluster_weights()
+
     @property
     def square_unit(self) -> float:
-        """What the native objective is multiplied with."""
+        """What native squared shifts are multiplied with."""
         return self.rows.unit**2
 
     @property
-    def objective(self) -> float:
-        """The objective of the rows."""
-        return self.square_unit * self.native.objective
+    def objective_unit(self) -> float:
+        """What native objectives are multiplied with."""
+        return self.rows.weight_unit * self.rows.unit**2

@@ -15,6 +15,8 @@ from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.rows import Points
 
+_WORTH = 1e-6  # empty clusters are filled again only if the last time lowered the objective by this share
+
 Observer = Callable[[int, float], object]  # gets the iteration and its objective; a true result ends the run
 
 
@@ -97,16 +99,18 @@ def lloyd(
 def lloyd_natively(search: DenseSearch, iterate: Iterate, *, max_iter: int, tol: float, observe: Observer) -> bool:
     """The same on a copy of the rows, from the centroids of a search; whether the observer asked to stop.
 
-    An empty cluster gets a part of the cluster that gains most by a split.
+    An empty cluster gets a part of the cluster that gains most by a split, as long as that lowers the objective.
     """
-    native, square = search.native, search.square_unit
+    native, scale, lowest = search.native, search.objective_unit, np.inf
     while iterate.n_iter < max_iter and not iterate.converged:
-        native.iterate(1, tol / square)
+        native.iterate(1, tol / search.square_unit)
         iterate.centers = search.centers()
-        iterate.history += [square * native.assigned, square * native.objective]
+        iterate.history += [scale * native.assigned, scale * native.objective]
         iterate.n_iter += 1
         n_empty = int(np.count_nonzero(native.cluster_weights() == 0))
-        moved = native.swap(n_empty) if n_empty and iterate.n_iter < max_iter else 0
+        worth = native.objective < (1 - _WORTH) * lowest and iterate.n_iter < max_iter
+        moved = native.swap(n_empty) if n_empty and worth else 0
+        lowest = native.objective if moved else lowest
         iterate.converged = native.converged and not moved
         if observe(iterate.n_iter, iterate.history[-1]):
             return True

@@ -46,6 +46,8 @@ def first_batch(
     last: Assigner | None = None
     if fitted is None:
         start = _start(alone, points, seeds[0])
+        if start.interrupted:
+            raise KeyboardInterrupt
     else:
         points.geometry = fitted.assigner.geometry  # the mean of the first rows stays
         start = Start(fitted.centers, counts)

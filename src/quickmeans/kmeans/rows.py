@@ -30,9 +30,11 @@ class Batch(NamedTuple):
     weights: Weights
 
 
-# Rows whose spread lies between these keep their unit: squares of distances neither overflow nor vanish in float32.
-_SMALL, _LARGE = 1e-9, 1e9
-_FEW_ROWS = 2048  # so few rows are merged where they are equal, so that a weight is the same as repetition
+# Rows whose spread lies between these keep their unit; others get a power of two, so that the fourth powers of sums of
+# rows, which a split needs, neither overflow nor vanish in float32.
+_SMALL, _LARGE = 1e-3, 1e3
+_FEW_ROWS = 2048  # so few rows are merged where they are equal, so that a weight is the same as repetition,
+_FEW_ENTRIES = 1 << 20  # if they are no wider than that
 
 
 class Start(NamedTuple):
@@ -211,21 +213,25 @@ class Points:
         if self.weights is not None:
             places = places[self.weights[places] > 0]
         weights = np.ones(len(places)) if self.weights is None else np.asarray(self.weights[places], np.float64)
-        if len(places) <= _FEW_ROWS:
+        if len(places) <= _FEW_ROWS and len(places) * self.n_columns <= _FEW_ENTRIES:
             first, inverse = distinct_rows(self.rows.take(places))
             places, weights = places[first], np.bincount(inverse, weights).astype(np.float64)
         geometry, spread = self.geometry, (self.scatter / self.total) ** 0.5
         narrow = self.rows.dtype == np.float32 and geometry.dtype == np.float32 and not geometry.spherical
-        unit = 1.0 if narrow or geometry.spherical or _SMALL < spread < _LARGE else spread or 1.0
+        unit = 1.0 if geometry.spherical or _SMALL < spread < _LARGE or not spread else 2.0 ** round(np.log2(spread))
+        weight_unit = float(weights.mean()) if len(weights) else 1.0
         origin = geometry.mean.astype(np.float32) if narrow else geometry.mean
         rows = np.empty((len(places), self.n_columns), np.float32)
         for part in slices(len(places), block_rows(self.n_columns)):
             block = self.rows.take(places[part])
             if narrow:
                 np.subtract(block, origin, out=rows[part])
+                if unit != 1:
+                    rows[part] *= np.float32(1 / unit)
             else:
                 rows[part] = geometry.centered(block.astype(np.float64)) / unit
-        return DenseRows(rows, weights, origin.astype(np.float64), unit, geometry.spherical, self.n_threads)
+        origin, weights = origin.astype(np.float64), weights / weight_unit
+        return DenseRows(rows, weights, origin, unit, weight_unit, geometry.spherical, self.n_threads)
 
 
 def local_points(rows: Rows, n_threads: int, *, spherical: bool) -> Points:

@@ -26,6 +26,7 @@ _MOST_ENTRIES = 1 << 26  # or, if these are fewer than 64 per centroid, up to 25
 _FLAT_WORK = 1 << 33  # multiply-adds of a pass over the first rows, 0.2 seconds on two cores: beyond, start by levels
 _FIRST_ITERATIONS = 3  # before the first swaps
 _SAMPLE_ITERATIONS = 10  # at most, after a search on a sample
+_ALL = 0.999  # rows with at least this share of the weight are all rows, up to rounding
 _LEVEL_EFFORT = Effort(passes=4)  # of the search within a group of a start by levels
 
 Draw = Callable[[DenseRows, int, np.random.Generator], NDArray[np.float64]]
@@ -44,7 +45,12 @@ def kmeans_plusplus(rows: DenseRows, n_clusters: int, rng: np.random.Generator) 
     Few rows per centroid are enough: what the draws miss, swaps mend. Many centroids are found by levels.
     """
     if not _is_flat(rows.n_columns, n_clusters) and len(rows) > n_clusters:
-        return by_levels(rows, n_clusters, rng, _flat)
+        return by_levels(rows, n_clusters, rng, _group_centers)
+    return _flat_draw(rows, n_clusters, rng)
+
+
+def _flat_draw(rows: DenseRows, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """The same, not by levels."""
     few = rows.sample(max(_SEED_ROWS * n_clusters, _LEAST_SEED_ROWS), rng)
     total = np.cumsum(few.weights)
     first = min(int(np.searchsorted(total, rng.random() * total[-1])), len(few) - 1)
@@ -53,9 +59,9 @@ def kmeans_plusplus(rows: DenseRows, n_clusters: int, rng: np.random.Generator) 
     return _repeated(few.rows[chosen], n_clusters)
 
 
-def _flat(rows: DenseRows, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _group_centers(rows: DenseRows, n_clusters: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Centroids of one group of a start by levels."""
-    search = rows.search(kmeans_plusplus(rows, n_clusters, rng))
+    search = rows.search(_flat_draw(rows, n_clusters, rng))
     search.iterate(_FIRST_ITERATIONS)
     improve(search, _LEVEL_EFFORT, 0.0, lambda *_: False)
     return search.means()
@@ -72,7 +78,7 @@ def _repeated(centers: NDArray[Any], n_clusters: int) -> NDArray[np.float64]:
 def sample_size(n_rows: int, n_columns: int, n_clusters: int) -> int:
     """How many rows stand for all of them at the start."""
     per_center = min(_SEARCH_ROWS * n_clusters, _MOST_ENTRIES // n_columns)
-    return min(n_rows, max(_SAMPLE_ENTRIES // n_columns, per_center, 2 * n_clusters))
+    return min(n_rows, max(_SAMPLE_ENTRIES // n_columns, per_center, n_clusters))
 
 
 def iterates_natively(points: Points, settings: Settings) -> bool:
@@ -102,8 +108,13 @@ def start_from_sample(points: Points, sample: Points, context: Context) -> Start
 
 def start_from_stream(points: Points, context: Context) -> Start:
     """From rows with weight that are brought into memory: all if there are few, else a sample."""
+    return start_from_sample(points, _stream_points(points, context), context)
+
+
+def _stream_points(points: Points, context: Context) -> Points:
+    """The rows of a stream that a start is taken from, in memory."""
     index = stream_sample(points.rows.shape, points.weights, context.settings.n_clusters, context.rng)
-    return start_from_sample(points, points.rows.subset(index).points(context.settings, ()), context)
+    return points.rows.subset(index).points(context.settings, ())
 
 
 def stream_sample(
@@ -141,9 +152,11 @@ def run_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]
 
 
 def _searched_rows(points: Points, context: Context) -> tuple[DenseRows, bool]:
-    """The rows in memory that a search looks at, and whether these are all of those that iterations look at."""
+    """The rows that a search looks at, and whether these are all of those that iterations look at."""
     if iterates_natively(points, context.settings):
         return points.dense(), True
+    if not points.rows.in_memory:
+        return _stream_points(points, context).dense(), False
     size = sample_size(*points.rows.shape, context.settings.n_clusters)
     return points.dense(_sample(len(points), points.weights, size, context.rng)), False
 
@@ -180,7 +193,7 @@ def _search(points: Points, rows: DenseRows, centers: NDArray[np.float64], conte
         moves.append(move)
         if not whole:
             return False
-        history.append(search.square_unit * objective)
+        history.append(search.objective_unit * objective)
         return context.observe(move, history[-1])
 
     native.keep()
@@ -193,7 +206,8 @@ def _search(points: Points, rows: DenseRows, centers: NDArray[np.float64], conte
     except KeyboardInterrupt:
         native.go_back()
         ended = interrupted = True
-    counts = native.cluster_weights()
+    sampled = rows.weight_unit * float(rows.weights.sum()) < _ALL * points.total
+    counts = search.cluster_weights() if sampled else None
     return Start(search.centers(), counts, search if whole else None, history, ended, interrupted)
 
 
@@ -216,7 +230,7 @@ def given_start(points: Points, context: Context) -> Start:
         init = init(points.rows.whole(), context.settings.n_clusters, random_state=state)
     shape = (context.settings.n_clusters, points.n_columns)
     centers = points.geometry.centered(check_centers(init, shape, points.geometry))
-    if not context.settings.effort.passes or not points.rows.in_memory:
+    if not context.settings.effort.passes:
         return Start(centers)
     rows, whole = _searched_rows(points, context)
     return _searched(points, rows, centers, context, whole=whole)

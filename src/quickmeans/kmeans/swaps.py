@@ -54,15 +54,16 @@ def improve(search: kernels.Search, effort: Effort, tol: float, observe: Observe
 def _swap(search: kernels.Search, limit: float, observe: Observer) -> bool:
     """Rounds of swaps; after one that does not pay, half as many."""
     most = search.n_centers
-    while most and search.work < limit:
+    search.keep()
+    while most and search.objective > 0 and search.work < limit:
         before = search.objective
-        search.keep()
         count = search.swap(most)
         if not count:
             return False
         search.iterate(_SETTLE)
         if _fell(search, before):
             most = search.n_centers
+            search.keep()
             if observe(f"{count} swaps", search.objective):
                 return True
         else:
@@ -75,9 +76,9 @@ def _breathe(search: kernels.Search, limit: float, patience: float, tol: float, 
     """Breaths, smaller ones after one that hardly pays."""
     K = search.n_centers
     size = max(min(_FEW, K), K // _BREATH)
-    while size and search.work < limit:
+    search.keep()
+    while size and search.objective > 0 and search.work < limit:
         before = search.objective
-        search.keep()
         added = search.grow(size)
         search.iterate(_INHALED, tol)
         search.shrink(added)
@@ -87,7 +88,9 @@ def _breathe(search: kernels.Search, limit: float, patience: float, tol: float, 
             size = int(patience * size)
         if not paid:
             search.go_back()
-        elif observe(f"a breath of {added}", search.objective):
+            continue
+        search.keep()
+        if observe(f"a breath of {added}", search.objective):
             return True
     return False
 
