@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 # Rows whose spread lies between these keep their unit; others get a power of two, so that the fourth powers of sums of
 # rows, which a split needs, neither overflow nor vanish in float32.
 _SMALL, _LARGE = 1e-3, 1e3
-_FEW_ROWS = 2048  # so few rows are merged where they are equal, so that a weight is the same as repetition,
+_FEW_ROWS = 512  # so few rows are merged where they are equal, so that a weight is the same as repetition,
 _FEW_ENTRIES = 1 << 20  # if they are no wider than that
 
 

@@ -1,6 +1,7 @@
 """Where the centroids start."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ _WHOLE_ENTRIES = 1 << 24  # and ends with all rows if a copy of them in memory t
 _SAMPLE_ENTRIES = 1 << 22  # else it has as many rows as 16 MB hold,
 _MOST_ENTRIES = 1 << 26  # or, if these are fewer than 64 per centroid, up to 256 MB of rows
 _FLAT_WORK = 1 << 33  # multiply-adds of a pass over the first rows, 0.2 seconds on two cores: beyond, start by levels
+_TINY_WORK = 1e5  # multiply-adds of a pass, some microseconds: a search takes less time than to begin a fit,
+_TINY_DRAWS = 4  # so the best of some is taken
 _FIRST_ITERATIONS = 3  # before the first swaps
 _SAMPLE_ITERATIONS = 10  # at most, after a search on a sample
 _ALL = 0.999  # rows with at least this share of the weight are all rows, up to rounding
@@ -162,12 +165,19 @@ def _searched_rows(points: Points, context: Context) -> tuple[DenseRows, bool]:
 
 
 def _drawn_start(points: Points, rows: DenseRows, context: Context, *, whole: bool) -> Start:
-    """Draw centroids from some rows and move them while that pays."""
+    """Draw centroids from some rows and move them while that pays; for very few rows, keep the best of several."""
     settings = context.settings
     assert isinstance(settings.init, str)
-    centers = DRAWS[settings.init](rows, settings.n_clusters, context.rng)
-    shift = rows.origin - points.geometry.mean
-    return _searched(points, rows, rows.unit * centers + shift, context, whole=whole)
+    tiny = whole and rows.rows.size * settings.n_clusters < _TINY_WORK and settings.effort.passes
+    context = replace(context, observe=lambda move, objective: False) if tiny else context
+    starts = []
+    for _ in range(_TINY_DRAWS if tiny else 1):
+        centers = DRAWS[settings.init](rows, settings.n_clusters, context.rng)
+        shift = rows.origin - points.geometry.mean
+        starts.append(_searched(points, rows, rows.unit * centers + shift, context, whole=whole))
+        if starts[-1].ended:
+            break
+    return min(starts, key=lambda start: start.search.native.objective if start.search else 0.0)
 
 
 def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, *, whole: bool) -> Start:

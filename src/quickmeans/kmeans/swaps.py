@@ -47,7 +47,8 @@ def improve(search: kernels.Search, effort: Effort, tol: float, observe: Observe
     bool
         Whether the observer asked to stop.
     """
-    limit = search.work + min(effort.passes * search.pass_work, effort.work)
+    least, most = effort.work
+    limit = search.work + min(max(effort.passes * search.pass_work, least), most)
     return _swap(search, limit, observe) or _breathe(search, limit, effort.patience, tol, observe)
 
 
