@@ -95,6 +95,7 @@ def measure(name, X, K, labels, n_seeds, breathing):
         "features": X.shape[1],
         "K": K,
         "seeds": n_seeds,
+        "commit": commit(),
         "objective": {method: float(np.mean(values) / reference) for method, values in objectives.items()},
         "worst over mean": float(max(ours) / np.mean(ours)),
         "seconds": {method: float(np.mean(values)) for method, values in seconds.items()},
@@ -124,11 +125,15 @@ def table(records):
     for r in records:
         over = r["objective"]
         cell = [f"{over[m]:.4f}" if m in over else "" for m in ("QKMeans", "best of ten", "breathing")]
-        times = [f"{1e3 * r['seconds'][m]:.3g}" for m in ("scikit-learn", "QKMeans")]
+        times = [_milliseconds(r["seconds"][m]) for m in ("scikit-learn", "QKMeans")]
         size = f"{r['rows']}, {r['features']}, {r['K']}"
         faster, worst = f"{r['times faster']:.1f}", f"{r['worst over mean']:.4f}"
         lines.append("| " + " | ".join([r["data"], size, *cell, worst, *times, faster]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _milliseconds(seconds):
+    return f"{1e3 * seconds:.0f}" if seconds > 0.1 else f"{1e3 * seconds:.3g}"
 
 
 def main():
@@ -150,7 +155,6 @@ def main():
                 "quality",
                 {
                     "machine": machine("scikit-learn", "bkmeans"),
-                    "commit": commit(),
                     "records": list(records.values()),
                 },
             )

@@ -32,11 +32,11 @@ class Effort(NamedTuple):
     """
 
     passes: float
-    work: tuple[float, float] = (2.5e8, 6e10)
+    work: tuple[float, float] = (1.2e8, 6e10)
     patience: float = 0.5
 
 
-SEARCHES = {"none": Effort(0), "auto": Effort(16), "thorough": Effort(160, (2.5e9, 6e11), 0.8)}
+SEARCHES = {"none": Effort(0), "auto": Effort(16), "thorough": Effort(160, (1.2e9, 6e11), 0.8)}
 _COMPRESSION = 10.0  # of the product whose rows are the centroids: about that of the paper's factors
 
 

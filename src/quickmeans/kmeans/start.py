@@ -26,7 +26,8 @@ _SAMPLE_ENTRIES = 1 << 22  # else it has as many rows as 16 MB hold,
 _MOST_ENTRIES = 1 << 26  # or, if these are fewer than 64 per centroid, up to 256 MB of rows
 _FLAT_WORK = 1 << 33  # multiply-adds of a pass over the first rows, 0.2 seconds on two cores: beyond, start by levels
 _TINY_WORK = 1e5  # multiply-adds of a pass, some microseconds: a search takes less time than to begin a fit,
-_TINY_DRAWS = 4  # so the best of some is taken
+_TINY_DRAWS = 4  # so there are some, at most so many, until the best two agree
+_AGREE = 1e-6  # to this share
 _FIRST_ITERATIONS = 3  # before the first swaps
 _SAMPLE_ITERATIONS = 10  # at most, after a search on a sample
 _ALL = 0.999  # rows with at least this share of the weight are all rows, up to rounding
@@ -170,14 +171,20 @@ def _drawn_start(points: Points, rows: DenseRows, context: Context, *, whole: bo
     assert isinstance(settings.init, str)
     tiny = whole and rows.rows.size * settings.n_clusters < _TINY_WORK and settings.effort.passes
     context = replace(context, observe=lambda move, objective: False) if tiny else context
-    starts = []
+    starts: list[Start] = []
     for _ in range(_TINY_DRAWS if tiny else 1):
         centers = DRAWS[settings.init](rows, settings.n_clusters, context.rng)
         shift = rows.origin - points.geometry.mean
         starts.append(_searched(points, rows, rows.unit * centers + shift, context, whole=whole))
-        if starts[-1].ended:
+        found = sorted(_objective(start) for start in starts)
+        if starts[-1].ended or (len(found) > 1 and found[1] <= (1 + _AGREE) * found[0]):
             break
-    return min(starts, key=lambda start: start.search.native.objective if start.search else 0.0)
+    return min(starts, key=_objective)
+
+
+def _objective(start: Start) -> float:
+    """The objective of a search among all rows."""
+    return 0.0 if start.search is None else start.search.native.objective
 
 
 def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, *, whole: bool) -> Start:
