@@ -108,9 +108,11 @@ def test_rows_are_kept_in_the_type_that_models_compute_in(here, monkeypatch, sto
 def test_the_parameters_arrive(here):
     np.save("start.npy", np.load("rows.npy")[::50])
     options = "--solver hierarchical --sparsity-level 3 --n-factors 2 --max-iter 4 --tol 0.5 --n-init 1 --threads 1"
+    options += " --search none"
     done("fit", "rows.npy", "-k", 6, "--paper", *options.split(), "--init", "start.npy", "-o", "m.safetensors")
     model = quickmeans.load("m.safetensors")
     given = {"solver": "hierarchical", "sparsity_level": 3, "n_factors": 2, "shortlist": 0, "max_iter": 4, "tol": 0.5}
+    given["search"] = "none"
     assert given.items() <= model.get_params().items()
     assert model.cluster_centers_.shape == (6, 12)
     done("fit", "rows.npy", "-k", 6, "--paper", "--max-iter", 2, "-o", "p.safetensors")

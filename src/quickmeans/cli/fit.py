@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PAPER: dict[str, Any] = {"solver": "palm4msa", "sparsity_level": 5, "shortlist": 0}
 _STARTS = ("k-means++", "random")
 _SOLVER = Name("quickmeans.transform.solvers", "SOLVERS")
+_SEARCH = Name("quickmeans.kmeans.settings", "SEARCHES")
 _model, _run = partial(option, section="Model"), partial(option, section="Run")
 
 
@@ -45,6 +46,7 @@ _model, _run = partial(option, section="Model"), partial(option, section="Run")
 @_model("--spherical", is_flag=True, help="Spherical k-means: compare rows by cosine similarity.")
 @_run("--init", metavar="START", help="k-means++, random, or a file with K rows.  [default: k-means++]")
 @_run("--n-init", type=COUNT_OR_AUTO, help="Runs from different starts; the best is kept.  [default: auto]")
+@_run("--search", type=_SEARCH, help="How long to look for better clusters.  [default: auto]")
 @_run("--max-iter", type=COUNT, help="Largest number of iterations.  [default: 100]")
 @_run("--tol", type=NUMBER, help="Stop when the centroids move less than this.  [default: 0.0001]")
 @_run("--batch-size", type=COUNT, help="Mini-batch k-means with so many rows per batch.")
