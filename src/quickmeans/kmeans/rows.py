@@ -48,6 +48,8 @@ class Start(NamedTuple):
         The weight of each, if they are means of sampled rows.
     search : DenseSearch or None
         The search that found them, if it was among all rows.
+    objective : float
+        That of the rows that the search looked at; zero without a search.
     history : list of float
         The objective of all rows after every move of the search.
     ended : bool
@@ -59,6 +61,7 @@ class Start(NamedTuple):
     centers: NDArray[np.float64]
     counts: NDArray[np.float64] | None = None
     search: DenseSearch | None = None
+    objective: float = 0.0
     history: Sequence[float] = ()
     ended: bool = False
     interrupted: bool = False

@@ -169,22 +169,17 @@ def _drawn_start(points: Points, rows: DenseRows, context: Context, *, whole: bo
     """Draw centroids from some rows and move them while that pays; for very few rows, keep the best of several."""
     settings = context.settings
     assert isinstance(settings.init, str)
-    tiny = whole and rows.rows.size * settings.n_clusters < _TINY_WORK and settings.effort.passes
+    tiny = rows.rows.size * settings.n_clusters < _TINY_WORK and settings.effort.passes
     context = replace(context, observe=lambda move, objective: False) if tiny else context
     starts: list[Start] = []
     for _ in range(_TINY_DRAWS if tiny else 1):
         centers = DRAWS[settings.init](rows, settings.n_clusters, context.rng)
         shift = rows.origin - points.geometry.mean
         starts.append(_searched(points, rows, rows.unit * centers + shift, context, whole=whole))
-        found = sorted(_objective(start) for start in starts)
+        found = sorted(start.objective for start in starts)
         if starts[-1].ended or (len(found) > 1 and found[1] <= (1 + _AGREE) * found[0]):
             break
-    return min(starts, key=_objective)
-
-
-def _objective(start: Start) -> float:
-    """The objective of a search among all rows."""
-    return 0.0 if start.search is None else start.search.native.objective
+    return min(starts, key=lambda start: start.objective)
 
 
 def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, *, whole: bool) -> Start:
@@ -225,7 +220,8 @@ def _search(points: Points, rows: DenseRows, centers: NDArray[np.float64], conte
         ended = interrupted = True
     sampled = rows.weight_unit * float(rows.weights.sum()) < _ALL * points.total
     counts = search.cluster_weights() if sampled else None
-    return Start(search.centers(), counts, search if whole else None, history, ended, interrupted)
+    objective = search.objective_unit * native.objective
+    return Start(search.centers(), counts, search if whole else None, objective, history, ended, interrupted)
 
 
 # ---- what the user gives ---------------------------------------------------------------------------------------------
