@@ -83,7 +83,7 @@ def test_there_is_no_circle():
 
 
 def test_only_kernels_imports_the_native_module():
-    assert [name for name, targets in GRAPH.items() if "_native" in targets] == ["kernels"]
+    assert {name.split(".")[0] for name, targets in GRAPH.items() if "_native" in targets} == {"kernels"}
 
 
 @pytest.mark.parametrize("name", sorted(GRAPH))

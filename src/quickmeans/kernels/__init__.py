@@ -1,0 +1,41 @@
+"""The one door to the native module.
+
+Every array gets the layout, the type and the byte order that native code reads, and is copied only if it has another.
+Results come in fresh arrays, except where a docstring says that an argument is changed. Native code checks sizes and
+indices itself: arrays that do not fit are a ValueError.
+"""
+
+from quickmeans import _native
+from quickmeans.kernels.arrays import readable
+from quickmeans.kernels.product import Product
+from quickmeans.kernels.screen import Assignment, Screen, bind_assignment, make_assignment
+from quickmeans.kernels.search import Search
+from quickmeans.kernels.selection import mark_largest, match_largest, smallest
+from quickmeans.kernels.solvers import Entries, fit_supports, masked_product
+from quickmeans.kernels.sums import add_members, group_by_label, moments, seed
+
+__all__ = [
+    "Assignment",
+    "Entries",
+    "Product",
+    "Screen",
+    "Search",
+    "add_members",
+    "bind_assignment",
+    "fit_supports",
+    "group_by_label",
+    "instruction_sets",
+    "make_assignment",
+    "mark_largest",
+    "masked_product",
+    "match_largest",
+    "moments",
+    "readable",
+    "seed",
+    "smallest",
+]
+
+
+def instruction_sets() -> list[str]:
+    """The instruction sets that this build has and this machine can run, best first."""
+    return _native.instruction_sets()

@@ -1,0 +1,109 @@
+"""The search for better clusters."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quickmeans import _native
+from quickmeans.kernels.arrays import FLOAT32, Array, Floats, floats, packed
+from quickmeans.threads import instruction_set
+
+
+class Search:
+    """Clusters of rows in float32, with Lloyd's iteration and moves of centers; sums are float64.
+
+    After every method but `swap`, `grow` and `shrink` the centers are the means of their rows.
+
+    Parameters
+    ----------
+    rows : array of float32, shape (n_rows, n_features)
+        About their mean, or of length one if spherical. They must not be changed afterwards.
+    weights : array of shape (n_rows,)
+    spherical : bool
+        Whether centers have length one.
+    n_threads : int
+    """
+
+    __slots__ = ("_native", "shape")
+
+    def __init__(self, rows: Array, weights: Floats, *, spherical: bool, n_threads: int) -> None:
+        self.shape = rows.shape
+        self._native = _native.Search(packed(rows, FLOAT32), floats(weights), spherical, n_threads, instruction_set())
+
+    def place(self, centers: Array) -> None:
+        """Begin anew with these centers."""
+        self._native.place(packed(centers, FLOAT32))
+
+    def iterate(self, most: int, tol: float = 0.0) -> int:
+        """At most so many iterations of Lloyd; how many it took until no label changed or squared shifts were <= tol.
+
+        Clusters that lose all rows keep their centers.
+        """
+        return self._native.iterate(most, tol)
+
+    def swap(self, most: int) -> int:
+        """At most so many swaps of a cheap center for the split of a cluster of larger gain; how many were made."""
+        return self._native.swap(most)
+
+    def grow(self, most: int) -> int:
+        """Split the clusters of the largest gains, at most so many; how many centers were added."""
+        return self._native.grow(most)
+
+    def shrink(self, count: int) -> None:
+        """Remove so many of the cheapest centers."""
+        self._native.shrink(count)
+
+    def keep(self) -> None:
+        """Remember the clusters as they are."""
+        self._native.keep()
+
+    def go_back(self) -> None:
+        """Return to the clusters that were kept last."""
+        self._native.go_back()
+
+    def means(self) -> Floats:
+        """The centers."""
+        out = np.empty((self.n_centers, self.shape[1]))
+        self._native.means(out)
+        return out
+
+    def labels(self) -> NDArray[np.int32]:
+        """The cluster of every row."""
+        out = np.empty(self.shape[0], np.int32)
+        self._native.labels(out)
+        return out
+
+    def cluster_weights(self) -> Floats:
+        """The weight of every cluster."""
+        out = np.empty(self.n_centers)
+        self._native.cluster_weights(out)
+        return out
+
+    @property
+    def n_centers(self) -> int:
+        """The number of centers."""
+        return self._native.n_centers
+
+    @property
+    def assigned(self) -> float:
+        """The objective after the last assignment, before the centers moved."""
+        return self._native.assigned
+
+    @property
+    def objective(self) -> float:
+        """The objective of the labels and the centers after the last iteration."""
+        return self._native.objective
+
+    @property
+    def converged(self) -> bool:
+        """Whether the last call of `iterate` ended before its time."""
+        return self._native.converged
+
+    @property
+    def work(self) -> float:
+        """Multiply-adds so far."""
+        return self._native.work
+
+    @property
+    def pass_work(self) -> float:
+        """Multiply-adds of comparing every row with every center."""
+        return float(self.shape[0]) * float(self.shape[1]) * self.n_centers
