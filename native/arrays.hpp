@@ -70,14 +70,12 @@ inline Scalar scalar_of(nb::dlpack::dtype dtype) {
 
 inline RowsView view_of(const AnyArray& x, std::int64_t n_columns) {
     require(x.ndim() == 2 && std::int64_t(x.shape(1)) == n_columns, "rows do not fit the product");
-    const std::int64_t size = std::int64_t(x.itemsize());
-    return {static_cast<const char*>(x.data()),
-            std::int64_t(x.shape(0)),
-            n_columns,
-            x.stride(0) * size,
-            x.stride(1) * size,
-            scalar_of(x.dtype()),
-            nullptr};
+    const std::int64_t size = std::int64_t(x.itemsize()), n = std::int64_t(x.shape(0));
+    const std::int64_t row = x.stride(0) * size, column = x.stride(1) * size;
+    const auto* const data = static_cast<const char*>(x.data());
+    const char* const end =
+        n > 0 && row > 0 && column > 0 ? data + (n - 1) * row + (n_columns - 1) * column + size : nullptr;
+    return {data, n, n_columns, row, column, scalar_of(x.dtype()), nullptr, end};
 }
 
 // The rows that the index names, if there is one.

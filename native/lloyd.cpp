@@ -1,19 +1,28 @@
 // Lloyd's iteration with bounds: see search.hpp.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
 
 #include "grouping.hpp"
+#include "nearest.hpp"
 #include "parallel.hpp"
 #include "search.hpp"
+#include "work.hpp"
 
 namespace quickmeans {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kRowsPerChunk = 512;
+// Changes are added up in blocks of at least so many per center, so that adding up the blocks is little work, and in at
+// most so many blocks.
+constexpr std::int64_t kChangesPerCenter = 16, kMostBlocks = 32;
+// Comparing a row with all centers must take as long as this many multiply-adds for bounds to be worth their keeping,
+// which takes as long as this many for a row that is skipped.
+constexpr double kBoundsPay = 600, kWorkPerSkipped = 40;
+constexpr double kWorkPerMean = 16;  // a number of a center: pack it, move it, add up its squares
 // With more centers, a row in doubt is first compared with its own: that takes as long as comparing it with a few
 // dozen.
 constexpr std::int64_t kTighten = 32;
@@ -34,20 +43,17 @@ Search::Search(const float* rows, std::int64_t n, std::int64_t n_columns, const 
       spherical_(spherical),
       n_threads_(n_threads),
       set_(set),
+      chunk_rows_(kMostChunkRows / set.single.nearest.lanes * set.single.nearest.lanes),
       rounding_(rounding_of(n_columns)),
       norms_(std::size_t(n)),
       order_(std::size_t(n)),
-      best_(std::size_t(n)),
-      next_(std::size_t(n)),
-      first_(std::size_t(n)),
-      second_(std::size_t(n)) {
+      changes_(std::size_t(n)) {
     std::vector<double> squares(static_cast<std::size_t>(n));
     const auto chunk = [&](std::int64_t c, int, const Poll& own_poll) {
-        const Range range{c * kRowsPerChunk, std::min(kRowsPerChunk, n_ - c * kRowsPerChunk)};
-        set_.routines.square_rows(rows_, n_columns_, range, squares.data(), own_poll);
+        set_.routines.square_rows(rows_, n_columns_, chunk_of(c), squares.data(), own_poll);
         return true;
     };
-    for_each_chunk((n + kRowsPerChunk - 1) / kRowsPerChunk, threads_for(double(n * n_columns)), chunk, poll);
+    for_each_chunk(n_chunks(), threads_for(work_of_rows(n, n_columns, 0), n_threads), chunk, poll);
     for (std::int64_t i = 0; i < n; ++i) {
         norms_[i] = float(squares[i]);
         scatter_ += weights[i] * squares[i];
@@ -58,21 +64,33 @@ Search::Search(const float* rows, std::int64_t n, std::int64_t n_columns, const 
 // number of roundings, and some.
 float Search::rounding_of(std::int64_t n_columns) { return 6e-8f * (16 + 2 * std::sqrt(float(n_columns))); }
 
-// Multiply-adds that are worth a thread: starting one takes 20 to 50 microseconds, at 10 to 30 of them a nanosecond.
-constexpr double kWorkPerThread = 1e6;
-
-int Search::threads_for(double multiply_adds) const {
-    return std::max(1, std::min(n_threads_, int(multiply_adds / kWorkPerThread)));
-}
-
 // With more centers, the distances between them are not kept: 16 MB.
 constexpr std::int64_t kMostMeasured = 2048;
 
 bool Search::few_centers() const { return now_.n_centers <= kMostMeasured; }
 
-RowsView Search::view(const float* data, std::int64_t n, const std::int64_t* index) const {
+RowsView Search::view(const std::int64_t* index) const {
     const auto size = std::int64_t(sizeof(float));
-    return {reinterpret_cast<const char*>(data), n, n_columns_, n_columns_ * size, size, Scalar::f32, index};
+    const auto* const data = reinterpret_cast<const char*>(rows_);
+    return {data, n_, n_columns_, n_columns_ * size, size, Scalar::f32, index, data + n_ * n_columns_ * size};
+}
+
+std::int64_t Search::n_chunks() const { return (n_ + chunk_rows_ - 1) / chunk_rows_; }
+
+Range Search::chunk_of(std::int64_t c) const { return {c * chunk_rows_, std::min(chunk_rows_, n_ - c * chunk_rows_)}; }
+
+// Where every row is compared in every iteration, rows are transposed once.
+void Search::make_tiles(const Poll& poll) {
+    if (!tiles_.empty()) return;
+    const std::int64_t lanes = set_.single.nearest.lanes;
+    tiles_.resize(std::size_t((n_ + lanes - 1) / lanes * lanes * n_columns_));
+    const RowsView rows = view(nullptr);
+    const auto chunk = [&](std::int64_t c, int, const Poll&) {
+        std::vector<float> staging(std::size_t(lanes * kStagingColumns));
+        set_.single.nearest.make_tiles(rows, chunk_of(c), tiles_.data(), staging.data());
+        return true;
+    };
+    for_each_chunk(n_chunks(), threads_for(work_of_rows(n_, n_columns_, 0), n_threads_), chunk, poll);
 }
 
 void Search::resize(std::int64_t n_centers) {
@@ -85,6 +103,7 @@ void Search::resize(std::int64_t n_centers) {
     now_.changed.resize(K, 1);
     now_.stale.resize(K, 1);
     now_.gains.resize(K);
+    now_.sizes.resize(K);
     now_.pairs.resize(2 * KD);
 }
 
@@ -102,138 +121,203 @@ void Search::place(const float* centers, std::int64_t n_centers, const Poll& pol
     now_ = Clusters();
     resize(n_centers);
     for (std::int64_t k = 0; k < n_centers; ++k) set_center(k, centers + k * n_columns_);
-    now_.labels.assign(std::size_t(n_), -1);
-    now_.seconds.assign(std::size_t(n_), -1);
-    now_.summed.assign(std::size_t(n_), -1);
-    now_.upper.assign(std::size_t(n_), kInfinity);
-    now_.lower.assign(std::size_t(n_), 0);
+    const auto n = std::size_t(n_);
+    now_.labels.assign(n, -1);
+    now_.seconds.assign(n, -1);
+    now_.summed.assign(n, -1);
+    now_.bounded = double(n_centers) * (double(n_columns_) + kWorkPerScore) > kBoundsPay;
+    best_.resize(n);
+    next_.resize(n);
+    if (!now_.bounded) return make_tiles(poll);
+    now_.upper.assign(n, kInfinity);
+    now_.lower.assign(n, 0);
     measure_all(poll);
 }
 
 // ---- Lloyd's iteration ----------------------------------------------------------------------------------------------
 
-// The centers in panels, for all rows of an array that the index names.
-NearestJob Search::packed_centers(const float* rows, const std::int64_t* index) {
-    const std::int64_t K = now_.n_centers, panel = set_.panel, padded = (K + panel - 1) / panel * panel;
-    panels_.assign(std::size_t(padded * n_columns_), 0);
-    offset_.assign(std::size_t(padded), -kInfinity);
-    for (std::int64_t k = 0; k < K; ++k) {
-        offset_[k] = -now_.squares[k] / 2;
-        const float* const center = now_.centers.data() + k * n_columns_;
-        float* const to = panels_.data() + k / panel * panel * n_columns_ + k % panel;
-        for (std::int64_t d = 0; d < n_columns_; ++d) to[d * panel] = center[d];
+void Search::pack() {
+    const auto offset_of = [&](std::int64_t k) { return -now_.squares[k] / 2; };
+    pack_panels(now_.centers.data(), now_.n_centers, n_columns_, offset_of, panels_, offset_);
+}
+
+NearestJob<float> Search::nearest_job(const std::int64_t* index, bool two) {
+    NearestJob<float> job{};
+    job.rows = view(index);
+    job.tiles = index ? nullptr : tiles_.data();
+    job.panels = panels_.data();
+    job.offset = offset_.data();
+    job.n_centers = now_.n_centers;
+    job.limit = std::numeric_limits<float>::max();
+    job.labels = now_.labels.data();
+    if (!two) return job;
+    job.seconds = now_.seconds.data();
+    job.best = best_.data();
+    job.next = next_.data();
+    return job;
+}
+
+// Adjust the bounds of these rows to the last shifts of the centers; the rows that are in doubt.
+std::int64_t Search::move_bounds(const Range& rows, std::int64_t* doubtful) {
+    std::int64_t count = 0;
+    for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i) {
+        if (now_.moved) {
+            const Step& step = now_.steps[now_.labels[i]];
+            const float upper = now_.upper[i] + step.shift;
+            const float lower = std::min(now_.lower[i] - step.near, step.reach - upper);
+            now_.upper[i] = upper;
+            now_.lower[i] = std::max(lower, step.closest - upper);
+        }
+        doubtful[count] = i;
+        count += !(now_.upper[i] < now_.lower[i]);
     }
-    return {.rows = rows,
-            .n_columns = n_columns_,
-            .index = index,
-            .panels = panels_.data(),
-            .offset = offset_.data(),
-            .n_centers = K,
-            .labels = now_.labels.data(),
-            .seconds = now_.seconds.data(),
-            .best = best_.data(),
-            .next = next_.data()};
+    return count;
+}
+
+void Search::move_all_bounds(const Poll& poll) {
+    if (!now_.bounded || !now_.moved) return;
+    const auto chunk = [&](std::int64_t c, int, const Poll&) {
+        std::int64_t doubtful[kMostChunkRows];
+        move_bounds(chunk_of(c), doubtful);
+        return true;
+    };
+    for_each_chunk(n_chunks(), threads_for(double(n_) * kWorkPerSkipped, n_threads_), chunk, poll);
+    now_.moved = false;
+}
+
+// Of these rows in doubt, those that still are when their upper bounds have become distances.
+std::int64_t Search::tighten(std::int64_t* doubtful, std::int64_t count, const Poll& poll) {
+    std::int64_t left = 0;
+    for (std::int64_t j = 0; j < count; ++j) {
+        const std::int64_t i = doubtful[j];
+        if (now_.lower[i] > 0) {
+            float square;
+            set_.routines.own_distances(rows_ + i * n_columns_, now_.centers.data(), n_columns_, now_.labels.data() + i,
+                                        {0, 1}, &square, poll);
+            now_.upper[i] = std::sqrt(square);
+            if (now_.upper[i] < now_.lower[i]) continue;
+        }
+        doubtful[left++] = i;
+    }
+    return left;
+}
+
+// Compare these rows with all centers, and renew their bounds.
+void Search::compare(const std::int64_t* doubtful, std::int64_t count, float* memory, const Poll& poll) {
+    set_.single.nearest.run(nearest_job(doubtful, true), {0, count}, memory, poll);
+    for (std::int64_t j = 0; j < count; ++j) {
+        const auto i = std::size_t(doubtful[j]);
+        const float slack = rounding_ * (norms_[i] + largest_square_);
+        now_.upper[i] = std::sqrt(std::max(norms_[i] - 2 * best_[i] + slack, 0.f));
+        now_.lower[i] = std::sqrt(std::max(norms_[i] - 2 * next_[i] - slack, 0.f));
+    }
+}
+
+// Label the rows of a chunk that are in doubt; how many were.
+std::int64_t Search::assign_chunk(std::int64_t c, int thread, const Poll& poll) {
+    const Range rows = chunk_of(c);
+    std::vector<float>& memory = memory_[std::size_t(thread)];
+    memory.resize(std::size_t((n_columns_ + kStagingColumns) * set_.single.nearest.lanes));
+    if (!now_.bounded) {
+        set_.single.nearest.run(nearest_job(nullptr, false), rows, memory.data(), poll);
+        return rows.count;
+    }
+    std::int64_t doubtful[kMostChunkRows], count = 0;
+    if (now_.labelled)
+        count = move_bounds(rows, doubtful);
+    else
+        for (; count < rows.count; ++count) doubtful[count] = rows.first + count;
+    if (now_.labelled && now_.n_centers > kTighten) count = tighten(doubtful, count, poll);
+    compare(doubtful, count, memory.data(), poll);
+    std::vector<float>& largest = largest_[std::size_t(thread)];
+    for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i)
+        largest[now_.labels[i]] = std::max(largest[now_.labels[i]], now_.upper[i]);
+    return count;
 }
 
 // Give every row in doubt its nearest centers; returns how many labels have changed.
 std::int64_t Search::assign(const Poll& poll) {
-    const NearestJob job = packed_centers(rows_, nullptr);
-    const std::int64_t n_chunks = (n_ + kRowsPerChunk - 1) / kRowsPerChunk;
-    const float largest = *std::max_element(now_.squares.begin(), now_.squares.end());
-    std::vector<std::int64_t> n_doubtful(static_cast<std::size_t>(n_chunks));
-    const auto chunk = [&](std::int64_t c, int, const Poll& own_poll) {
-        const std::int64_t first = c * kRowsPerChunk, end = std::min(n_, first + kRowsPerChunk);
-        std::int64_t doubtful[kRowsPerChunk], count = 0;
-        for (std::int64_t i = first; i < end; ++i) {
-            float& upper = now_.upper[i];
-            const float lower = now_.lower[i];
-            if (upper < lower) continue;
-            if (lower > 0 && now_.n_centers > kTighten) {
-                float square;
-                set_.routines.own_distances(rows_ + i * n_columns_, now_.centers.data(), n_columns_,
-                                            now_.labels.data() + i, {0, 1}, &square, own_poll);
-                upper = std::sqrt(square);
-                if (upper < lower) continue;
-            }
-            doubtful[count++] = i;
+    pack();
+    largest_square_ = *std::max_element(now_.squares.begin(), now_.squares.end());
+    const int n_threads = threads_for(work_of_rows(n_, n_columns_, now_.n_centers), n_threads_);
+    memory_.resize(std::size_t(n_threads));
+    largest_.assign(now_.bounded ? std::size_t(n_threads) : 0, std::vector<float>(std::size_t(now_.n_centers), 0.f));
+    n_changes_.assign(std::size_t(n_chunks()), 0);
+    std::atomic<std::int64_t> all{0};
+    std::vector<std::vector<char>> touched(std::size_t(n_threads), std::vector<char>(std::size_t(now_.n_centers), 0));
+    const auto chunk = [&](std::int64_t c, int thread, const Poll& own_poll) {
+        all += assign_chunk(c, thread, own_poll);
+        const Range rows = chunk_of(c);
+        std::int64_t *const changes = changes_.data() + rows.first, count = 0;
+        for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i) {
+            changes[count] = i;
+            count += now_.labels[i] != now_.summed[i];
         }
-        NearestJob part = job;
-        part.index = doubtful;
-        set_.routines.nearest(part, {0, count}, own_poll);
         for (std::int64_t j = 0; j < count; ++j) {
-            const auto i = std::size_t(doubtful[j]);
-            const float slack = rounding_ * (norms_[i] + largest);
-            now_.upper[i] = std::sqrt(std::max(norms_[i] - 2 * best_[i] + slack, 0.f));
-            now_.lower[i] = std::sqrt(std::max(norms_[i] - 2 * next_[i] - slack, 0.f));
+            const std::int32_t was = now_.summed[changes[j]];
+            if (was >= 0) touched[std::size_t(thread)][was] = 1;
+            touched[std::size_t(thread)][now_.labels[changes[j]]] = 1;
         }
-        n_doubtful[c] = count;
+        n_changes_[std::size_t(c)] = count;
         return true;
     };
-    for_each_chunk(n_chunks, threads_for(double(n_) * double(now_.n_centers * n_columns_) / 16), chunk, poll);
-    const std::int64_t all = std::accumulate(n_doubtful.begin(), n_doubtful.end(), std::int64_t(0));
-    work_ += double(all) * double(now_.n_centers * n_columns_);
-    std::int64_t changed = 0;
-    for (std::int64_t i = 0; i < n_; ++i) {
-        const std::int32_t was = now_.summed[i], is = now_.labels[i];
-        if (was == is) continue;
-        ++changed;
-        if (was >= 0) now_.changed[was] = 1;
-        now_.changed[is] = 1;
-    }
-    return changed;
+    for_each_chunk(n_chunks(), n_threads, chunk, poll);
+    now_.moved = false;
+    now_.labelled = true;
+    for (const auto& own : touched)
+        for (std::int64_t k = 0; k < now_.n_centers; ++k) now_.changed[k] |= own[k];
+    const double skipped = now_.bounded ? double(n_) * kWorkPerSkipped : 0;
+    work_ += work_of_rows(all, n_columns_, now_.n_centers) + skipped;
+    return std::accumulate(n_changes_.begin(), n_changes_.end(), std::int64_t(0));
 }
 
 void Search::group(const Poll& poll) {
     starts_.resize(std::size_t(now_.n_centers + 1));
     group_by_label(now_.labels.data(), n_, now_.n_centers, order_.data(), starts_.data(), poll);
+    work_ += double(n_) * kWorkPerRow;
 }
 
-// Bring the sums of the clusters to the labels: every row that has changed its label is taken from one and added to the
-// other.
-void Search::exchange(const Poll& poll) {
-    const std::int64_t K = now_.n_centers;
-    std::vector<std::int32_t> clusters;
-    std::vector<std::int64_t> rows;
-    std::vector<double> factors;
-    for (std::int64_t i = 0; i < n_; ++i) {
-        const std::int32_t was = now_.summed[i], is = now_.labels[i];
-        if (was == is) continue;
-        for (const bool leaves : {true, false}) {
-            const std::int32_t k = leaves ? was : is;
-            if (k < 0) continue;
-            clusters.push_back(k);
-            rows.push_back(i);
-            factors.push_back(leaves ? -weights_[i] : weights_[i]);
+// Bring the sums and the weights of the clusters to the labels: every row that has changed its label leaves one cluster
+// and joins another. Many changes are added up in blocks of rows, each for itself, and then block by block: the number
+// of blocks does not depend on that of threads, so no bit does.
+void Search::exchange(std::int64_t n_changes, const Poll& poll) {
+    const std::int64_t K = now_.n_centers, KD = K * n_columns_;
+    const std::int64_t n_blocks = std::clamp<std::int64_t>(n_changes / (kChangesPerCenter * K), 1, kMostBlocks);
+    const ChangeJob job{rows_, n_columns_, weights_, changes_.data(), now_.labels.data(), now_.summed.data()};
+    std::vector<ClusterTotals> totals(std::size_t(n_blocks),
+                                      {now_.sums.data(), now_.weights.data(), now_.sizes.data()});
+    if (n_blocks > 1) {
+        partial_.assign(std::size_t(n_blocks * (KD + K)), 0);
+        partial_sizes_.assign(std::size_t(n_blocks * K), 0);
+        for (std::int64_t b = 0; b < n_blocks; ++b) {
+            double* const sums = partial_.data() + b * (KD + K);
+            totals[std::size_t(b)] = {sums, sums + KD, partial_sizes_.data() + b * K};
         }
     }
-    const std::int64_t m = std::int64_t(rows.size());
-    std::vector<std::int64_t> order(rows.size()), starts(std::size_t(K + 1)), members(rows.size());
-    std::vector<double> member_factors(rows.size());
-    group_by_label(clusters.data(), m, K, order.data(), starts.data(), poll);
-    for (std::size_t j = 0; j < rows.size(); ++j) {
-        members[j] = rows[order[j]];
-        member_factors[j] = factors[order[j]];
-    }
-    const SumJob job{.rows = view(rows_, n_, nullptr),
-                     .members = members.data(),
-                     .starts = starts.data(),
-                     .weights = member_factors.data(),
-                     .sums = now_.sums.data()};
-    const auto chunk = [&](std::int64_t k, int, const Poll& own_poll) {
-        set_.routines.add_members(job, k, {0, n_columns_}, own_poll);
+    const auto block = [&](std::int64_t b, int, const Poll& own_poll) {
+        for (std::int64_t c = b * n_chunks() / n_blocks; c < (b + 1) * n_chunks() / n_blocks; ++c)
+            set_.routines.add_changes(job, {chunk_of(c).first, n_changes_[std::size_t(c)]}, totals[std::size_t(b)],
+                                      own_poll);
         return true;
     };
-    for_each_chunk(K, threads_for(double(m * n_columns_)), chunk, poll);
-    work_ += double(m * n_columns_);
-    now_.summed = now_.labels;
-    std::fill(now_.weights.begin(), now_.weights.end(), 0.0);
-    for (std::int64_t i = 0; i < n_; ++i) now_.weights[now_.labels[i]] += weights_[i];
+    const double work = 2 * double(n_changes) * (double(n_columns_) + kWorkPerRow / 2);
+    for_each_chunk(n_blocks, threads_for(work, n_threads_), block, poll);
+    work_ += work;
+    for (std::int64_t b = 0; n_blocks > 1 && b < n_blocks; ++b) add_totals(totals[std::size_t(b)]);
+    for (std::int64_t k = 0; k < K; ++k)
+        if (!now_.sizes[k]) now_.weights[k] = 0, std::fill_n(now_.sums.begin() + k * n_columns_, n_columns_, 0.0);
+}
+
+void Search::add_totals(const ClusterTotals& part) {
+    const std::int64_t K = now_.n_centers;
+    for (std::int64_t e = 0; e < K * n_columns_; ++e) now_.sums[e] += part.sums[e];
+    for (std::int64_t k = 0; k < K; ++k) now_.weights[k] += part.weights[k], now_.sizes[k] += part.sizes[k];
 }
 
 // Move every center to the mean of its rows; returns the sum of the squared shifts.
-double Search::update(const Poll& poll) {
+double Search::update(std::int64_t n_changes, const Poll& poll) {
     const std::int64_t K = now_.n_centers, D = n_columns_;
-    exchange(poll);
+    exchange(n_changes, poll);
     std::vector<std::int64_t> moved;
     std::vector<float> shift(std::size_t(K), 0), mean(n_columns_), old(n_columns_);
     double shifts = 0, before = 0, explained = 0;
@@ -260,8 +344,11 @@ double Search::update(const Poll& poll) {
     const double objective = scatter_ - explained;
     now_.objective = objective > kCancelled * scatter_ ? objective : 0;
     now_.assigned = std::max(scatter_ - before, now_.objective);  // centers are rounded, means are not
-    measure(moved, poll);
-    move_bounds(shift, poll);
+    if (now_.bounded) {
+        measure(moved, poll);
+        set_steps(shift);
+    }
+    work_ += double(K * D) * kWorkPerMean;
     return shifts;
 }
 
@@ -276,7 +363,8 @@ void Search::measure(const std::vector<std::int64_t>& moved, const Poll& poll) {
     const std::int64_t K = now_.n_centers;
     if (!few_centers() || moved.empty()) return;
     now_.apart.resize(std::size_t(K * K));
-    const NearestJob job = packed_centers(now_.centers.data(), moved.data());
+    pack();
+    const PanelJob job{now_.centers.data(), n_columns_, moved.data(), panels_.data(), offset_.data(), K};
     std::vector<float> scores(moved.size() * std::size_t(K));
     constexpr std::int64_t kCentersPerChunk = 48;
     const std::int64_t n_moved = std::int64_t(moved.size()),
@@ -286,8 +374,8 @@ void Search::measure(const std::vector<std::int64_t>& moved, const Poll& poll) {
         set_.routines.all_scores(job, {first, std::min(kCentersPerChunk, n_moved - first)}, scores.data(), own_poll);
         return true;
     };
-    const double work = double(n_moved) * double(K * n_columns_);
-    for_each_chunk(n_chunks, threads_for(work / 8), chunk, poll);
+    const double work = work_of_rows(n_moved, n_columns_, K);
+    for_each_chunk(n_chunks, threads_for(work, n_threads_), chunk, poll);
     work_ += work;
     for (std::int64_t i = 0; i < n_moved; ++i)
         for (std::int64_t k = 0; k < K; ++k) {
@@ -298,41 +386,31 @@ void Search::measure(const std::vector<std::int64_t>& moved, const Poll& poll) {
         }
 }
 
-// Adjust the bounds to centers that have moved so far. For the rows of center k only near centers matter: all others
+// How bounds change with centers that have moved so far. For the rows of center k only near centers matter: all others
 // are at least `reach` away from k, so at least reach - upper away from the row.
-void Search::move_bounds(const std::vector<float>& shift, const Poll& poll) {
+void Search::set_steps(const std::vector<float>& shift) {
     const std::int64_t K = now_.n_centers;
-    std::vector<float> largest(std::size_t(K), 0), near(std::size_t(K), 0), reach(std::size_t(K), kInfinity),
-        closest(std::size_t(K), 0);
-    for (std::int64_t i = 0; i < n_; ++i) {
-        const std::int32_t k = now_.labels[i];
-        now_.upper[i] += shift[k];
-        largest[k] = std::max(largest[k], now_.upper[i]);
-    }
-    if (few_centers()) {
-        for (std::int64_t k = 0; k < K; ++k) {
-            const float limit = kNear * largest[k];
-            const float* const apart = now_.apart.data() + k * K;
-            float moves = 0, beyond = kInfinity, least = kInfinity;
-            for (std::int64_t j = 0; j < K; ++j) {
-                if (j == k) continue;
-                least = std::min(least, apart[j]);
-                if (apart[j] < limit)
-                    moves = std::max(moves, shift[j]);
-                else
-                    beyond = std::min(beyond, apart[j]);
-            }
-            near[k] = moves, reach[k] = beyond, closest[k] = least;
+    now_.steps.assign(std::size_t(K), {0, *std::max_element(shift.begin(), shift.end()), kInfinity, 0});
+    now_.moved = true;
+    for (std::int64_t k = 0; k < K; ++k) now_.steps[k].shift = shift[k];
+    if (!few_centers()) return;
+    work_ += double(K * K);
+    for (std::int64_t k = 0; k < K; ++k) {
+        float farthest = 0;
+        for (const auto& largest : largest_) farthest = std::max(farthest, largest[k]);
+        const float limit = kNear * (farthest + shift[k]);
+        const float* const apart = now_.apart.data() + k * K;
+        float moves = 0, beyond = kInfinity, least = kInfinity;
+        for (std::int64_t j = 0; j < K; ++j) {
+            if (j == k) continue;
+            least = std::min(least, apart[j]);
+            if (apart[j] < limit)
+                moves = std::max(moves, shift[j]);
+            else
+                beyond = std::min(beyond, apart[j]);
         }
-    } else {
-        std::fill(near.begin(), near.end(), *std::max_element(shift.begin(), shift.end()));
+        now_.steps[k] = {shift[k], moves, beyond, least};
     }
-    for (std::int64_t i = 0; i < n_; ++i) {
-        const std::int32_t k = now_.labels[i];
-        const float upper = now_.upper[i], lower = std::min(now_.lower[i] - near[k], reach[k] - upper);
-        now_.lower[i] = std::max(lower, closest[k] - upper);
-    }
-    poll.call(poll.context);
 }
 
 void Search::means(double* out) const {
@@ -346,21 +424,26 @@ void Search::means(double* out) const {
     }
 }
 
-std::int64_t Search::iterate(std::int64_t most, double tol, const Poll& poll) {
+std::int64_t Search::iterate(std::int64_t most, double tol, bool until_empty, const Poll& poll) {
     if (!now_.n_centers) throw std::invalid_argument("place centers first");
     now_.converged = false;
+    history_.clear();
     for (std::int64_t done = 0; done < most;) {
         const std::int64_t changed = assign(poll);
         ++done;
         const bool still =
             changed == 0 && std::none_of(now_.changed.begin(), now_.changed.end(), [](char c) { return c; });
         if (still) now_.assigned = now_.objective;
-        if (still || update(poll) <= tol) {
-            now_.converged = true;
-            return done;
-        }
+        now_.converged = still || update(changed, poll) <= tol;
+        history_.push_back(now_.assigned);
+        history_.push_back(now_.objective);
+        if (now_.converged || (until_empty && n_empty() > 0)) return done;
     }
     return most;
 }
+
+double Search::pass_work() const { return work_of_rows(n_, n_columns_, now_.n_centers); }
+
+std::int64_t Search::n_empty() const { return std::count(now_.weights.begin(), now_.weights.end(), 0.0); }
 
 }  // namespace quickmeans

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "nearest.hpp"
 #include "product.hpp"
 
 namespace quickmeans {
@@ -56,13 +60,32 @@ inline double largest_size(const double* values, std::size_t n) {
 // What the screens of one set of centers share.
 template <class T>
 struct ScreenParts {
-    Product<T> product;       // its row v_k is near c_k
-    Product<T> first_factor;  // for rows that the other factors have been applied to
-    bool exact;               // whether v_k = c_k
-    const T* centers;         // n_centers x n_columns, kept alive by the maker of the parts
-    std::int64_t n_columns;
+    const InstructionSet* set;
+    std::int64_t n_centers, n_columns;
+    const T* centers;  // n_centers x n_columns, kept alive by the maker of the parts
     std::vector<T> mean, center_offset, slack;
     double growth;
+    std::optional<Product<T>> product;       // its row v_k is near c_k; none: v_k = c_k
+    std::optional<Product<T>> first_factor;  // for rows that the other factors have been applied to
+    std::vector<T> panels, panel_offset;     // of the centers, if there is no product
+
+    // The product, or else one of the centers themselves, which is made when it is first asked for.
+    const Product<T>& listing(const Poll& poll) const {
+        if (product) return *product;
+        std::call_once(once_, [&] { own_ = product_of_centers(centers, n_centers, n_columns, set->name, poll); });
+        return *own_;
+    }
+
+    // |x_j| up to which no score and no squared distance overflows.
+    T limit(double largest_offset) const {
+        const double most = double(std::numeric_limits<T>::max());
+        const double limit = (most / 4 - largest_offset) / std::max(growth, 1.0);
+        return limit > 0 ? T(std::min(limit, std::sqrt(most / 16 / double(n_columns)))) : T(0);  // 0 also if it is NaN
+    }
+
+  private:
+    mutable std::once_flag once_;
+    mutable std::optional<Product<T>> own_;
 };
 
 // A SettleJob that waits for its rows and results.
@@ -73,6 +96,19 @@ struct Screen {
     double largest_offset;
     double margin;
     std::int64_t shortlist;
+
+    // Whether rows are compared with all centers.
+    bool is_plain() const { return !parts->product && !shortlist; }
+
+    NearestJob<T> nearest_job() const {
+        NearestJob<T> job{};
+        job.panels = parts->panels.data();
+        job.offset = parts->panel_offset.data();
+        job.n_centers = parts->n_centers;
+        job.limit = parts->limit(largest_offset);
+        job.mean = parts->mean.data();
+        return job;
+    }
 
     SettleJob<T> job() const {
         SettleJob<T> job{};

@@ -7,12 +7,12 @@
 #include <stdexcept>
 
 #include "parallel.hpp"
+#include "work.hpp"
 
 namespace quickmeans {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::int64_t kRowsPerChunk = 512;
 // A center that would get this share of a removed cluster's weight is not removed in the same round.
 constexpr double kReceiverShare = 0.1;
 constexpr std::int64_t kSplitRows = 128;         // of a cluster, at least, that a split looks at
@@ -35,19 +35,45 @@ void Search::require_labels() const {
     if (now_.summed.empty() || now_.summed[0] < 0) throw std::invalid_argument("iterate first");
 }
 
+// The scores of the two nearest centers of every row, where no bounds are kept.
+void Search::find_seconds(const Poll& poll) {
+    pack();
+    const int n_threads = threads_for(work_of_rows(n_, n_columns_, now_.n_centers), n_threads_);
+    memory_.resize(std::size_t(n_threads));
+    const auto chunk = [&](std::int64_t c, int thread, const Poll& own_poll) {
+        std::vector<float>& memory = memory_[std::size_t(thread)];
+        memory.resize(std::size_t((n_columns_ + kStagingColumns) * set_.single.nearest.lanes));
+        set_.single.nearest.run(nearest_job(nullptr, true), chunk_of(c), memory.data(), own_poll);
+        return true;
+    };
+    for_each_chunk(n_chunks(), n_threads, chunk, poll);
+    work_ += work_of_rows(n_, n_columns_, now_.n_centers);
+}
+
 // What the removal of each center would add to the objective.
 void Search::price(const Poll& poll) {
-    const std::int64_t n_chunks = (n_ + kRowsPerChunk - 1) / kRowsPerChunk;
+    prices_.assign(std::size_t(now_.n_centers), 0);
+    if (!now_.bounded) {
+        find_seconds(poll);
+        for (std::int64_t i = 0; i < n_; ++i)
+            if (now_.seconds[i] >= 0)
+                prices_[now_.labels[i]] += weights_[i] * (2 * (double(best_[i]) - double(next_[i])));
+            else
+                prices_[now_.labels[i]] = std::numeric_limits<double>::infinity();
+        return;
+    }
+    first_.resize(std::size_t(n_));
+    second_.resize(std::size_t(n_));
     const auto chunk = [&](std::int64_t c, int, const Poll& own_poll) {
-        const Range range{c * kRowsPerChunk, std::min(kRowsPerChunk, n_ - c * kRowsPerChunk)};
+        const Range range = chunk_of(c);
         const float* const centers = now_.centers.data();
         set_.routines.own_distances(rows_, centers, n_columns_, now_.labels.data(), range, first_.data(), own_poll);
         set_.routines.own_distances(rows_, centers, n_columns_, now_.seconds.data(), range, second_.data(), own_poll);
         return true;
     };
-    for_each_chunk(n_chunks, threads_for(double(2 * n_ * n_columns_)), chunk, poll);
-    work_ += double(2 * n_ * n_columns_);
-    prices_.assign(std::size_t(now_.n_centers), 0);
+    const double work = 2 * work_of_rows(n_, n_columns_, 0);
+    for_each_chunk(n_chunks(), threads_for(work, n_threads_), chunk, poll);
+    work_ += work;
     for (std::int64_t i = 0; i < n_; ++i)
         prices_[now_.labels[i]] += weights_[i] * std::max(double(second_[i]) - double(first_[i]), 0.0);
 }
@@ -76,7 +102,7 @@ void Search::split_all(const Poll& poll) {
         return true;
     };
     const double work = 16 * double(n_columns_) * double(n_) * double(stale.size()) / double(now_.n_centers);
-    for_each_chunk(std::int64_t(stale.size()), threads_for(work), chunk, poll);
+    for_each_chunk(std::int64_t(stale.size()), threads_for(work, n_threads_), chunk, poll);
     work_ += work;
     std::fill(now_.stale.begin(), now_.stale.end(), 0);
 }
@@ -109,12 +135,14 @@ void Search::freeze_receivers(std::int64_t cluster, std::vector<char>& frozen) c
 
 // Rows of these clusters, and rows next to them, are to be compared with all centers.
 void Search::doubt(const std::vector<char>& clusters) {
+    if (!now_.bounded) return;
     for (std::int64_t i = 0; i < n_; ++i)
         if (clusters[now_.labels[i]] || (now_.seconds[i] >= 0 && clusters[now_.seconds[i]])) now_.lower[i] = 0;
 }
 
 // Lower the bounds of all rows to the new centers.
 void Search::see_new(const std::vector<std::int64_t>& slots, const Poll& poll) {
+    if (!now_.bounded) return;
     const std::int64_t K = now_.n_centers;
     measure(slots, poll);
     if (!few_centers()) {
@@ -131,6 +159,7 @@ void Search::see_new(const std::vector<std::int64_t>& slots, const Poll& poll) {
 
 std::int64_t Search::swap(std::int64_t most, const Poll& poll) {
     require_labels();
+    move_all_bounds(poll);
     price(poll);
     split_all(poll);
     const std::int64_t K = now_.n_centers;
@@ -166,6 +195,7 @@ std::int64_t Search::swap(std::int64_t most, const Poll& poll) {
 
 std::int64_t Search::grow(std::int64_t most, const Poll& poll) {
     require_labels();
+    move_all_bounds(poll);
     split_all(poll);
     const std::int64_t K = now_.n_centers;
     std::vector<std::int64_t> wide = by_gain(), slots;
@@ -185,7 +215,7 @@ std::int64_t Search::grow(std::int64_t most, const Poll& poll) {
         slots.push_back(slot);
     }
     now_.apart.clear();
-    measure_all(poll);
+    if (now_.bounded) measure_all(poll);
     see_new(slots, poll);
     doubt(touched);
     return std::int64_t(wide.size());
@@ -193,6 +223,7 @@ std::int64_t Search::grow(std::int64_t most, const Poll& poll) {
 
 void Search::shrink(std::int64_t count, const Poll& poll) {
     require_labels();
+    move_all_bounds(poll);
     price(poll);
     group(poll);
     const std::int64_t K = now_.n_centers;
@@ -219,6 +250,7 @@ void Search::shrink(std::int64_t count, const Poll& poll) {
         for (auto* values : {&now_.weights, &now_.gains}) close_up(*values, k, 1);
         for (auto* flags : {&now_.changed, &now_.stale}) close_up(*flags, k, 1);
         close_up(now_.squares, k, 1);
+        close_up(now_.sizes, k, 1);
         close_up(now_.centers, k, n_columns_);
         close_up(now_.sums, k, n_columns_);
         close_up(now_.pairs, k, 2 * n_columns_);
@@ -230,11 +262,12 @@ void Search::shrink(std::int64_t count, const Poll& poll) {
         const std::int32_t own = place[now_.labels[i]], other = now_.seconds[i] < 0 ? -1 : place[now_.seconds[i]];
         now_.labels[i] = own >= 0 ? own : other >= 0 ? other : 0;
         now_.seconds[i] = own >= 0 ? other : -1;
-        if (own < 0) now_.upper[i] = kInfinity, now_.changed[now_.labels[i]] = 1;
+        if (own < 0 && now_.bounded) now_.upper[i] = kInfinity;
+        if (own < 0) now_.changed[now_.labels[i]] = 1;
         now_.summed[i] = now_.summed[i] < 0 ? -1 : place[now_.summed[i]];
     }
     now_.apart.clear();
-    measure_all(poll);
+    if (now_.bounded) measure_all(poll);
 }
 
 }  // namespace quickmeans

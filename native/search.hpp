@@ -21,9 +21,9 @@ class Search {
 
     // Begin anew with these centers.
     void place(const float* centers, std::int64_t n_centers, const Poll& poll);
-    // At most so many iterations of Lloyd; fewer if no label changes, or the squared shifts add up to tol or less.
-    // Returns the number of iterations.
-    std::int64_t iterate(std::int64_t most, double tol, const Poll& poll);
+    // At most so many iterations of Lloyd; fewer if no label changes, or the squared shifts add up to tol or less, or,
+    // with `until_empty`, if a cluster has no weight. Returns the number of iterations.
+    std::int64_t iterate(std::int64_t most, double tol, bool until_empty, const Poll& poll);
     // At most so many swaps whose gain exceeds the price, no two of them next to each other. Returns their number.
     std::int64_t swap(std::int64_t most, const Poll& poll);
     // Split the clusters of the largest gains: so many more centers. Returns their number.
@@ -44,9 +44,18 @@ class Search {
     double assigned() const { return now_.assigned; }
     double objective() const { return now_.objective; }
     bool converged() const { return now_.converged; }
-    double work() const { return work_; }  // multiply-adds so far
+    std::int64_t n_empty() const;
+    // The objective after every assignment and every update of the last call of `iterate`.
+    const std::vector<double>& history() const { return history_; }
+    double work() const { return work_; }  // so far; see work.hpp
+    double pass_work() const;              // of comparing every row with every center
 
   private:
+    static constexpr std::int64_t kMostChunkRows = 512;  // a chunk is a whole number of tiles
+    // How the bounds of the rows of a cluster change: see set_steps.
+    struct Step {
+        float shift, near, reach, closest;
+    };
     // Labels with bounds on distances, and centers that are the means of their rows.
     struct Clusters {
         std::int64_t n_centers = 0;
@@ -55,10 +64,14 @@ class Search {
         std::vector<double> weights;
         std::vector<float> squares;  // |c|^2
         std::vector<std::int32_t> labels, seconds;
-        std::vector<std::int32_t> summed;  // the labels that the sums are of
-        std::vector<float> upper, lower;   // bounds on the distances to the label and to all other centers
-        std::vector<char> changed;         // clusters whose rows have changed since they were last summed
-        std::vector<char> stale;           // clusters whose rows have changed since they were last split
+        std::vector<std::int32_t> summed;      // the labels that the sums are of
+        bool bounded = false;                  // whether bounds are kept; else every row is compared in every iteration
+        bool labelled = false, moved = false;  // whether rows have labels; whether the steps are still to be taken
+        std::vector<float> upper, lower;       // bounds on the distances to the label and to all other centers
+        std::vector<Step> steps;
+        std::vector<std::int64_t> sizes;  // rows in each cluster
+        std::vector<char> changed;        // clusters whose rows have changed since they were last summed
+        std::vector<char> stale;          // clusters whose rows have changed since they were last split
         std::vector<double> gains;
         std::vector<float> pairs;  // the two means of each split
         std::vector<float>
@@ -70,16 +83,26 @@ class Search {
     void require_labels() const;
     double least_gain() const;
     static float rounding_of(std::int64_t n_columns);
-    int threads_for(double multiply_adds) const;
-    NearestJob packed_centers(const float* rows, const std::int64_t* index);
-    RowsView view(const float* data, std::int64_t n, const std::int64_t* index) const;
+    RowsView view(const std::int64_t* index) const;
+    std::int64_t n_chunks() const;
+    Range chunk_of(std::int64_t c) const;
+    void make_tiles(const Poll& poll);
+    void pack();
+    NearestJob<float> nearest_job(const std::int64_t* index, bool two);
+    std::int64_t move_bounds(const Range& rows, std::int64_t* doubtful);
+    void move_all_bounds(const Poll& poll);
+    std::int64_t tighten(std::int64_t* doubtful, std::int64_t count, const Poll& poll);
+    void compare(const std::int64_t* doubtful, std::int64_t count, float* memory, const Poll& poll);
+    std::int64_t assign_chunk(std::int64_t c, int thread, const Poll& poll);
     std::int64_t assign(const Poll& poll);
-    void exchange(const Poll& poll);
-    double update(const Poll& poll);
+    void exchange(std::int64_t n_changes, const Poll& poll);
+    void add_totals(const ClusterTotals& part);
+    double update(std::int64_t n_changes, const Poll& poll);
     void group(const Poll& poll);
     void measure_all(const Poll& poll);
     void measure(const std::vector<std::int64_t>& moved, const Poll& poll);
-    void move_bounds(const std::vector<float>& shift, const Poll& poll);
+    void set_steps(const std::vector<float>& shift);
+    void find_seconds(const Poll& poll);
     void price(const Poll& poll);
     void split_all(const Poll& poll);
     std::vector<std::int64_t> by_price() const;
@@ -97,14 +120,22 @@ class Search {
     bool spherical_;
     int n_threads_;
     const InstructionSet& set_;
+    std::int64_t chunk_rows_;
     float rounding_;
     double scatter_ = 0;
     std::vector<float> norms_;  // |x|^2
+    std::vector<float> tiles_;  // the rows, where no bounds are kept
     Clusters now_, kept_;
     double work_ = 0;
+    float largest_square_ = 0;  // of the centers
     std::vector<std::int64_t> order_, starts_;
+    std::vector<std::int64_t> changes_, n_changes_;  // rows with new labels, from the first row of each chunk on
+    std::vector<double> partial_;  // of each block of changes: the sums and the weights of all clusters
+    std::vector<std::int64_t> partial_sizes_;
+    std::vector<std::vector<float>> memory_,
+        largest_;  // per thread: for tiles; the largest upper bound of each cluster
     std::vector<float> panels_, offset_, best_, next_, first_, second_;
-    std::vector<double> prices_;
+    std::vector<double> prices_, history_;
 };
 
 }  // namespace quickmeans

@@ -30,8 +30,8 @@ class Seeding {
           closest_(std::size_t(n), kInfinity),
           distances_(std::size_t(n * n_trials)),
           gaps_(std::size_t(n_centers * n_trials), 0),
-          panel_(std::size_t(set.panel * n_columns)),
-          offset_(std::size_t(set.panel)),
+          panel_(std::size_t(kPanel * n_columns)),
+          offset_(std::size_t(kPanel)),
           norms_(std::size_t(n)),
           owners_(std::size_t(n), 0),
           sums_(std::size_t(n_blocks_ * n_trials)) {
@@ -43,7 +43,7 @@ class Seeding {
     // The best of these candidates as a further center. Returns the sum of weights times squared distances after it.
     double add(const std::vector<std::int64_t>& candidates, std::vector<std::int64_t>& chosen) {
         const std::int64_t T = std::int64_t(candidates.size());
-        const NearestJob panel = packed(candidates, chosen.data());
+        const PanelJob panel = packed(candidates, chosen.data());
         measure(panel, candidates, chosen);
         const SeedJob job{.panel = panel,
                           .n_rows = n_,
@@ -60,7 +60,7 @@ class Seeding {
             set_.routines.seed_block(job, b, own_poll);
             return true;
         };
-        const int most = int(double(n_) * double(set_.panel * D_) / kWorkPerThread);
+        const int most = int(double(n_) * double(kPanel * D_) / kWorkPerThread);
         for_each_chunk(n_blocks_, std::clamp(most, 1, n_threads_), block, poll_);
         std::int64_t best = -1;
         double total = 0;
@@ -96,15 +96,14 @@ class Seeding {
 
   private:
     // The candidates as a panel.
-    NearestJob packed(const std::vector<std::int64_t>& candidates, const std::int64_t* index) {
+    PanelJob packed(const std::vector<std::int64_t>& candidates, const std::int64_t* index) {
         std::fill(panel_.begin(), panel_.end(), 0.f);
         std::fill(offset_.begin(), offset_.end(), -kInfinity);
         for (std::size_t t = 0; t < candidates.size(); ++t) {
-            for (std::int64_t d = 0; d < D_; ++d)
-                panel_[std::size_t(d * set_.panel) + t] = rows_[candidates[t] * D_ + d];
+            for (std::int64_t d = 0; d < D_; ++d) panel_[std::size_t(d * kPanel) + t] = rows_[candidates[t] * D_ + d];
             offset_[t] = -norms_[candidates[t]] / 2;
         }
-        NearestJob job{};
+        PanelJob job{};
         job.rows = rows_;
         job.n_columns = D_;
         job.index = index;
@@ -115,7 +114,7 @@ class Seeding {
     }
 
     // Lower bounds on the squared distances between the centers and the candidates.
-    void measure(const NearestJob& panel, const std::vector<std::int64_t>& candidates,
+    void measure(const PanelJob& panel, const std::vector<std::int64_t>& candidates,
                  const std::vector<std::int64_t>& chosen) {
         const std::int64_t k = std::int64_t(chosen.size()), T = panel.n_centers;
         set_.routines.all_scores(panel, {0, k}, gaps_.data(), poll_);

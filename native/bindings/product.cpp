@@ -82,7 +82,8 @@ void apply_one(const Product<T>& self, const AnyArray& x, Line<T> out) {
                 .row_stride = 0,
                 .column_stride = x.stride(0) * std::int64_t(x.itemsize()),
                 .scalar = scalar_of(x.dtype()),
-                .index = nullptr};
+                .index = nullptr,
+                .end = nullptr};
     job.scores = out.data();
     job.score_column_step = 1;
     nb::gil_scoped_release release;

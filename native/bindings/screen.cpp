@@ -67,11 +67,11 @@ Screen<T> with_margin(const Screen<T>& self, double margin, const std::optional<
     if (shortlist) other.shortlist = *shortlist;
     if (offset) {
         other.offset = std::make_shared<const std::vector<T>>(
-            converted<T>(*offset, self.parts->product.n_rows(), "wrong size of offset"));
+            converted<T>(*offset, self.parts->n_centers, "wrong size of offset"));
         other.largest_offset = std::max(self.largest_offset, largest_size(offset->data(), offset->size()));
     }
     require(other.margin >= 0, "margin must not be negative");
-    require(other.shortlist >= 0 && other.shortlist <= self.parts->product.n_rows(), "shortlist out of range");
+    require(other.shortlist >= 0 && other.shortlist <= self.parts->n_centers, "shortlist out of range");
     return other;
 }
 
@@ -83,40 +83,69 @@ Screen<T> make_screen(const Product<T>* product, Matrix<T> centers, Vector<doubl
     const std::int64_t K = std::int64_t(centers.shape(0)), D = std::int64_t(centers.shape(1));
     require(K > 0 && D > 0 && K < (std::int64_t(1) << 31), "wrong shape of centers");
     require(!product || (product->n_rows() == K && product->n_columns() == D), "the product does not fit the centers");
-    const Product<T> screen = product ? *product : product_of_centers(centers.data(), K, D, isa, Interrupts());
-    const ScreenParts<T> parts{screen,
-                               screen.first_factor(),
-                               product == nullptr,
-                               centers.data(),
-                               D,
-                               converted<T>(mean, D, "wrong size of mean"),
-                               converted<T>(center_offset, K, "wrong size of center_offset"),
-                               converted<T>(slack, K, "wrong size of slack"),
-                               largest_growth(centers.data(), K, D)};
+    const auto parts = std::make_shared<BoundParts<T>>();
+    parts->owner = centers;
+    parts->set = &find_instruction_set(isa);
+    parts->n_centers = K;
+    parts->n_columns = D;
+    parts->centers = centers.data();
+    parts->mean = converted<T>(mean, D, "wrong size of mean");
+    parts->center_offset = converted<T>(center_offset, K, "wrong size of center_offset");
+    parts->slack = converted<T>(slack, K, "wrong size of slack");
+    parts->growth = largest_growth(centers.data(), K, D);
+    if (product) {
+        parts->product = *product;
+        parts->first_factor = product->first_factor();
+    } else {
+        const auto offset_of = [&](std::int64_t k) { return center_offset.data()[k]; };
+        pack_panels(centers.data(), K, D, offset_of, parts->panels, parts->panel_offset);
+    }
     const double largest = largest_size(center_offset.data(), center_offset.size());
-    const Screen<T> bare{std::make_shared<const BoundParts<T>>(BoundParts<T>{parts, centers}), nullptr, largest, 0, 0};
+    const Screen<T> bare{parts, nullptr, largest, 0, 0};
     return with_margin<T>(bare, margin, offset, shortlist);
 }
 
-// Row i of x is row `first + i` of the assignment; the index, if there is one, names the rows of x to look at. Returns
-// -1, or the number (among these) of the first row in the first tile that holds a row that cannot be compared.
+// The rows of x and where their results go: row i of x is row `first + i` of the assignment.
+template <class T, class Job>
+void set_results(Job& job, const AnyArray& x, Assignment<T>& assignment, std::int64_t first) {
+    const std::int64_t n = std::int64_t(x.shape(0));
+    require(first >= 0 && first <= assignment.n_rows && n <= assignment.n_rows - first,
+            "the rows do not fit the assignment");
+    job.norms = assignment.norms + first;
+    job.labels = assignment.labels + first;
+    job.best = assignment.best + first;
+}
+
+template <class T>
+std::int64_t assign_plainly(const Screen<T>& self, const AnyArray& x, Assignment<T>& assignment, std::int64_t first,
+                            const Index& index, int n_threads) {
+    NearestJob<T> job = self.nearest_job();
+    job.rows = view_of(x, self.parts->n_columns, index);
+    set_results(job, x, assignment, first);
+    job.next = assignment.second + first;
+    if (assignment.norms_known) job.norms = nullptr;
+    assignment.n_listed += job.rows.n_rows;
+    nb::gil_scoped_release release;
+    return find_nearest(job, *self.parts->set, n_threads, Interrupts());
+}
+
+// Find the nearest centers of the rows of x, or of those that the index names, which are rows from `first` on of the
+// assignment. Returns -1, or the number (among these) of the first row in the first tile that holds a row that cannot
+// be compared.
 template <class T>
 std::int64_t assign(const Screen<T>& self, const AnyArray& x, Assignment<T>& assignment, std::int64_t first,
                     const Index& index, const std::optional<AnyArray>& projected, bool exact_scores, int n_threads) {
     const ScreenParts<T>& parts = *self.parts;
-    const Product<T>& product = projected ? parts.first_factor : parts.product;
+    require(!projected || (parts.product && projected->shape(0) == x.shape(0) && assignment.norms_known),
+            "wrong projected rows");
+    if (self.is_plain()) return assign_plainly(self, x, assignment, first, index, n_threads);
+    const Product<T>& product = projected ? *parts.first_factor : parts.listing(Interrupts());
     SettleJob<T> job = self.job();
     job.rows = view_of(x, parts.n_columns, index);
     job.screen.rows = view_of(projected ? *projected : x, product.n_columns(), index);
-    const std::int64_t n = std::int64_t(x.shape(0));
-    require(!projected || (std::int64_t(projected->shape(0)) == n && assignment.norms_known), "wrong projected rows");
-    require(first >= 0 && first <= assignment.n_rows && n <= assignment.n_rows - first,
-            "the rows do not fit the assignment");
+    set_results(job, x, assignment, first);
     job.exact_scores = exact_scores;
     job.norms_known = assignment.norms_known;
-    job.norms = assignment.norms + first;
-    job.labels = assignment.labels + first;
-    job.best = assignment.best + first;
     job.second = assignment.second + first;
     std::int64_t n_listed = 0, n_settled = 0, bad = -1;
     job.n_listed = &n_listed;
@@ -130,13 +159,25 @@ std::int64_t assign(const Screen<T>& self, const AnyArray& x, Assignment<T>& ass
     return bad;
 }
 
+// The nearest center of every row of x, and nothing else. Returns as `assign`.
+template <class T>
+std::int64_t label(const Screen<T>& self, const AnyArray& x, Line<std::int32_t> labels, int n_threads) {
+    require(self.is_plain(), "only a screen of the centers themselves can label");
+    NearestJob<T> job = self.nearest_job();
+    job.rows = view_of(x, self.parts->n_columns);
+    require(has_size(labels, job.rows.n_rows), "wrong size of labels");
+    job.labels = labels.data();
+    nb::gil_scoped_release release;
+    return find_nearest(job, *self.parts->set, n_threads, Interrupts());
+}
+
 // The nearest centers of every row, as many as `labels` has columns, in any order; the product lists `n_listed`
 // candidates, and exact scores decide among them. Returns as `assign`.
 template <class T>
 std::int64_t nearest(const Screen<T>& self, const AnyArray& x, std::int64_t n_listed, Cells<std::int64_t> labels,
                      Cells<T> scores, int n_threads) {
     const ScreenParts<T>& parts = *self.parts;
-    const std::int64_t K = parts.product.n_rows(), m = std::int64_t(labels.shape(1));
+    const std::int64_t K = parts.n_centers, m = std::int64_t(labels.shape(1));
     require(m >= 1 && m <= K, "m out of range");
     ProductJob<T> job{};
     job.rows = view_of(x, parts.n_columns);
@@ -147,18 +188,18 @@ std::int64_t nearest(const Screen<T>& self, const AnyArray& x, std::int64_t n_li
     job.best = scores.data();
     job.n_best = m;
     nb::gil_scoped_release release;
-    if (parts.exact || K == 1) {
+    if (!parts.product || K == 1) {
         job.offset = parts.center_offset.data();
         job.n_listed = m;
-        if (parts.exact) return parts.product.run(job, 1, n_threads, Interrupts());
-        return product_of_centers(parts.centers, K, parts.n_columns, parts.product.isa(), Interrupts())
+        if (!parts.product) return parts.listing(Interrupts()).run(job, 1, n_threads, Interrupts());
+        return product_of_centers(parts.centers, K, parts.n_columns, parts.set->name, Interrupts())
             .run(job, 1, n_threads, Interrupts());
     }
     job.offset = self.offset->data();
     job.n_listed = std::min(std::max({n_listed, m, std::int64_t(2)}), K);
     job.centers = parts.centers;
     job.center_offset = parts.center_offset.data();
-    return parts.product.run(job, parts.growth, n_threads, Interrupts());
+    return parts.product->run(job, parts.growth, n_threads, Interrupts());
 }
 
 template <class T>
@@ -181,6 +222,7 @@ void bind(nb::module_& m, const char* assignment, const char* screen) {
         .def("with_margin", &with_margin<T>, "margin"_a, "offset"_a.noconvert().none(), "shortlist"_a.none())
         .def("assign", &assign<T>, "x"_a.noconvert(), "assignment"_a, "first"_a, "index"_a.noconvert().none(),
              "projected"_a.noconvert().none(), "exact_scores"_a, "n_threads"_a)
+        .def("label", &label<T>, "x"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a)
         .def("nearest", &nearest<T>, "x"_a.noconvert(), "n_listed"_a, "labels"_a.noconvert(), "scores"_a.noconvert(),
              "n_threads"_a)
         .def_ro("margin", &Screen<T>::margin)

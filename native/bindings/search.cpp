@@ -1,5 +1,6 @@
 // The search for better clusters.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <string>
@@ -62,11 +63,11 @@ void bind_search(nb::module_& m) {
         .def("place", &place, "centers"_a.noconvert())
         .def(
             "iterate",
-            [](BoundSearch& self, std::int64_t most, double tol) {
+            [](BoundSearch& self, std::int64_t most, double tol, bool until_empty) {
                 nb::gil_scoped_release release;
-                return self.search.iterate(most, tol, Interrupts());
+                return self.search.iterate(most, tol, until_empty, Interrupts());
             },
-            "most"_a, "tol"_a)
+            "most"_a, "tol"_a, "until_empty"_a)
         .def(
             "swap",
             [](BoundSearch& self, std::int64_t most) {
@@ -96,7 +97,10 @@ void bind_search(nb::module_& m) {
         .def_prop_ro("n_centers", [](const BoundSearch& self) { return self.search.n_centers(); })
         .def_prop_ro("assigned", [](const BoundSearch& self) { return self.search.assigned(); })
         .def_prop_ro("objective", [](const BoundSearch& self) { return self.search.objective(); })
+        .def_prop_ro("n_empty", [](const BoundSearch& self) { return self.search.n_empty(); })
+        .def_prop_ro("history", [](const BoundSearch& self) { return self.search.history(); })
         .def_prop_ro("converged", [](const BoundSearch& self) { return self.search.converged(); })
+        .def_prop_ro("pass_work", [](const BoundSearch& self) { return self.search.pass_work(); })
         .def_prop_ro("work", [](const BoundSearch& self) { return self.search.work(); });
 }
 

@@ -11,6 +11,7 @@
 #include "chain.hpp"
 #include "gaussian.hpp"
 #include "nearest.hpp"
+#include "panel.hpp"
 #include "refine.hpp"
 #include "seeding.hpp"
 #include "shortlist.hpp"
@@ -45,18 +46,18 @@ constexpr Kernels<T> kKernels{
     .product = {with_lanes<ProductTile, T, ProductJob<T>>, product_row<T>},
     .settle = {with_lanes<SettleTile, T, SettleJob<T>>, settle_row<T>},
     .gaussian = {with_lanes<GaussianTile, T, GaussianJob<T>>, gaussian_row<T>},
+    .nearest = {nearest<T>, make_tiles<T>, kNearestVectors * kWidth<T>},
 };
 
 constexpr InstructionSet kInstructionSet{
     .name = QM_NAME,
     .max_tile_bytes = QM_MAX_TILE_BYTES,
-    .panel = kPanel,
     .single = kKernels<float>,
     .twofold = kKernels<double>,
     .routines = {.add_members = add_members,
+                 .add_changes = add_changes,
                  .moments = moments,
                  .seed_block = seed_block,
-                 .nearest = nearest,
                  .all_scores = all_scores,
                  .square_rows = square_rows,
                  .own_distances = own_distances,

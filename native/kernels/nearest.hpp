@@ -1,180 +1,187 @@
-// The two nearest centers of every row, and the distances between centers.
+// The nearest centers of every row among all centers.
 //
-// Center c_k has the score <x, c_k> + offset_k with offset_k = -|c_k|^2 / 2, so |x - c_k|^2 = |x|^2 - 2 score. Six rows
-// are multiplied with a panel of centers, one per lane of two vectors: twelve sums stay in registers, and rows are read
-// as they are.
+// Center c_k has the score <x, c_k> + offset_k, and the nearest center has the largest. A tile of rows is transposed,
+// one row per lane, and multiplied with a few centers at a time; sums stay in registers, and every lane keeps its
+// largest scores. A score is added up in the same order in every tile, so a row gets the same bits wherever it is.
 #pragma once
 
 #include "pacer.hpp"
-#include "tile.hpp"
+#include "sinks.hpp"
 
 namespace quickmeans::QM_ISA {
 
-constexpr int kPanelVectors = 2;
-constexpr int kPanel = kPanelVectors * kWidth<float>;
-constexpr int kRowsAtOnce = 6;
-static_assert(kMostPanel % kPanel == 0);
+// With kCentersAtOnce centers their sums, the inputs and one coefficient fill the registers: 16 of them, 32 with
+// AVX-512; without FMA instructions a product needs another.
+constexpr int kNearestVectors = QM_VECTOR_BYTES == 64 ? 6 : QM_VECTOR_BYTES == 32 ? 3 : 2;
+constexpr int kCentersAtOnce = 4;
+// Columns that are multiplied before sums are put aside: with a tile of 24 lanes of float32 they take 24 KB, most of
+// the first-level cache.
+constexpr std::int64_t kNearestColumns = 256;
 
-using Scores = Vec<float>[kRowsAtOnce][kPanelVectors];
+// The largest score of every lane and its center, and the second largest if kTwo. Centers come in ascending order, so
+// the first of equals stays.
+template <class T, int V, bool kTwo>
+struct LaneWinners {
+    using Index = typename IndexOf<T>::type;
+    Vec<T> best[V], next[V];
+    Vec<Index> first[V], second[V];
 
-// scores[r] = row r times the centers of a panel, plus their offsets.
-inline void multiply_panel(const float* panel, const float* offset, const float* const* rows, std::int64_t n,
-                           Scores& scores) {
-    for (int r = 0; r < kRowsAtOnce; ++r)
-        for (int v = 0; v < kPanelVectors; ++v) scores[r][v] = load(offset + v * kWidth<float>);
-    for (std::int64_t d = 0; d < n; ++d) {
-        Vec<float> c[kPanelVectors];
-        for (int v = 0; v < kPanelVectors; ++v) c[v] = load(panel + d * kPanel + v * kWidth<float>);
-        for (int r = 0; r < kRowsAtOnce; ++r) {
-            const Vec<float> x = splat(rows[r][d]);
-            for (int v = 0; v < kPanelVectors; ++v) scores[r][v] += x * c[v];
+    LaneWinners() {
+        for (int v = 0; v < V; ++v) {
+            best[v] = next[v] = splat(-T(__builtin_inf()));
+            first[v] = second[v] = splat(Index(-1));
         }
     }
-}
-
-// The rows from number i on, of which there are `left`; past the last one, it is repeated.
-struct RowGroup {
-    const float* rows[kRowsAtOnce];
-    std::int64_t places[kRowsAtOnce];
-    int count;
-
-    RowGroup(const NearestJob& job, std::int64_t i, std::int64_t left)
-        : count(int(left < kRowsAtOnce ? left : kRowsAtOnce)) {
-        for (int r = 0; r < kRowsAtOnce; ++r) {
-            places[r] = job.index[i + (r < count ? r : count - 1)];
-            rows[r] = job.rows + places[r] * job.n_columns;
-        }
-    }
-};
-
-// The two largest scores of one row: one pair per lane, then the best of the lanes. Of equal scores the lower center
-// comes first.
-struct TwoLargest {
-    Vec<float> best, next;
-    Vec<std::int32_t> first, second;
-
-    void clear() {
-        best = next = splat(-__builtin_inff());
-        first = second = splat(std::int32_t(-1));
-    }
-    void take(Vec<float> scores, Vec<std::int32_t> centers) {
-        const auto wins = scores > best;
-        const auto places = scores > next;
-        next = wins ? best : places ? scores : next;
-        second = wins ? first : places ? centers : second;
-        best = wins ? scores : best;
-        first = wins ? centers : first;
-    }
-    static bool comes_first(float score, std::int32_t center, float other, std::int32_t other_center) {
-        return score > other || (score == other && std::uint32_t(center) < std::uint32_t(other_center));
-    }
-    void store_at(const NearestJob& job, std::int64_t at) const {
-        int winner = 0;
-        for (int lane = 1; lane < kWidth<float>; ++lane)
-            if (comes_first(best[lane], first[lane], best[winner], first[winner])) winner = lane;
-        float top = best[winner], runner_up = next[winner];
-        std::int32_t label = first[winner], second_label = second[winner];
-        for (int lane = 0; lane < kWidth<float>; ++lane)
-            if (lane != winner && comes_first(best[lane], first[lane], runner_up, second_label))
-                runner_up = best[lane], second_label = first[lane];
-        job.labels[at] = label < 0 ? 0 : label;  // no score is finite: rows and centers are too far apart
-        job.seconds[at] = label < 0 ? -1 : second_label;
-        job.best[at] = top;
-        job.next[at] = runner_up;
-    }
-};
-
-// The numbers 0, 1, ... of the lanes.
-inline Vec<std::int32_t> lane_numbers() {
-    Vec<std::int32_t> v;
-    for (int i = 0; i < kWidth<float>; ++i) v[i] = i;
-    return v;
-}
-
-// The results of the rows index[rows.first] ... are stored in their places.
-inline void nearest(const NearestJob& job, const Range& rows, const Poll& poll) {
-    constexpr int W = kWidth<float>;
-    const std::int64_t n = job.n_columns;
-    const Vec<std::int32_t> lanes = lane_numbers();
-    Pacer pacer{poll};
-    for (std::int64_t i = rows.first, left = rows.count; left > 0; i += kRowsAtOnce, left -= kRowsAtOnce) {
-        const RowGroup group(job, i, left);
-        TwoLargest found[kRowsAtOnce];
-        for (int r = 0; r < kRowsAtOnce; ++r) found[r].clear();
-        for (std::int64_t k = 0; k < job.n_centers; k += kPanel) {
-            Scores scores;
-            multiply_panel(job.panels + k * n, job.offset + k, group.rows, n, scores);
-            for (int v = 0; v < kPanelVectors; ++v) {
-                const Vec<std::int32_t> centers = lanes + std::int32_t(k + v * W);
-                for (int r = 0; r < kRowsAtOnce; ++r) found[r].take(scores[r][v], centers);
+    void take(std::int64_t center, const Vec<T>* scores) {
+        const Vec<Index> here = splat(Index(center));
+        for (int v = 0; v < V; ++v) {
+            const auto wins = scores[v] > best[v];
+            if constexpr (kTwo) {
+                const auto places = scores[v] > next[v];
+                second[v] = wins ? first[v] : places ? here : second[v];
+                next[v] = wins ? best[v] : places ? scores[v] : next[v];
             }
-            pacer.did(n * kRowsAtOnce);
-        }
-        for (int r = 0; r < group.count; ++r) found[r].store_at(job, group.places[r]);
-    }
-}
-
-// out[i * n_centers + k] = <row i, center k> + offset_k for all rows of the range, by their numbers in the index.
-inline void all_scores(const NearestJob& job, const Range& rows, float* out, const Poll& poll) {
-    constexpr int W = kWidth<float>;
-    const std::int64_t n = job.n_columns, K = job.n_centers;
-    Pacer pacer{poll};
-    for (std::int64_t i = rows.first, left = rows.count; left > 0; i += kRowsAtOnce, left -= kRowsAtOnce) {
-        const RowGroup group(job, i, left);
-        for (std::int64_t k = 0; k < K; k += kPanel) {
-            Scores scores;
-            multiply_panel(job.panels + k * n, job.offset + k, group.rows, n, scores);
-            for (int r = 0; r < group.count; ++r)
-                for (std::int64_t c = 0; c < kPanel && k + c < K; ++c)
-                    out[(i + r) * K + k + c] = scores[r][c / W][c % W];
-            pacer.did(n * kRowsAtOnce);
+            first[v] = wins ? here : first[v];
+            best[v] = wins ? scores[v] : best[v];
         }
     }
-}
-
-// |x - y|^2.
-inline float squared_distance(const float* x, const float* y, std::int64_t n) {
-    constexpr int W = kWidth<float>, C = 4;
-    Vec<float> sum[C] = {};
-    std::int64_t i = 0;
-    for (; i + C * W <= n; i += C * W)
-        for (int c = 0; c < C; ++c) {
-            const Vec<float> d = load(x + i + c * W) - load(y + i + c * W);
-            sum[c] += d * d;
+    // Store the results of the lanes. If no score of a row is finite, the first center is as good as any.
+    void put(const NearestJob<T>& job, const Range& rows) const {
+        constexpr int W = kWidth<T>;
+        for (std::int64_t i = 0; i < rows.count; ++i) {
+            const std::int64_t at = position(job.rows, rows.first + i);
+            const std::int32_t label = std::int32_t(first[i / W][i % W]);
+            job.labels[at] = label < 0 ? 0 : label;
+            if constexpr (kTwo) {
+                job.best[at] = best[i / W][i % W];
+                job.next[at] = next[i / W][i % W];
+                if (job.seconds) job.seconds[at] = std::int32_t(second[i / W][i % W]);
+            }
         }
-    for (; i + W <= n; i += W) {
-        const Vec<float> d = load(x + i) - load(y + i);
-        sum[0] += d * d;
     }
-    const Vec<float> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    float total = 0;
-    for (int j = 0; j < W; ++j) total += all[j];
-    for (; i < n; ++i) total += (x[i] - y[i]) * (x[i] - y[i]);
-    return total;
-}
+};
 
-// out[i] = |x_i - c|^2 for the rows i of the range and their centers c; labels below zero give infinity.
-inline void own_distances(const float* rows, const float* centers, std::int64_t n, const std::int32_t* labels,
-                          const Range& range, float* out, const Poll& poll) {
-    Pacer pacer{poll};
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-        out[i] = labels[i] < 0 ? __builtin_inff() : squared_distance(rows + i * n, centers + labels[i] * n, n);
-        pacer.did(n);
+// Add the columns [from, to) of R centers of a panel, for V vectors of rows.
+template <class T, int R, int V>
+inline void add_columns(const T* panel, std::int64_t from, std::int64_t to, const T* tile, Vec<T> (&sum)[R][V]) {
+    constexpr int W = kWidth<T>;
+    for (std::int64_t j = from; j < to; ++j) {
+        Vec<T> x[V];
+        for (int v = 0; v < V; ++v) x[v] = load(tile + (j * V + v) * W);
+        for (int r = 0; r < R; ++r) {
+            const T c = panel[j * kPanel + r];
+            for (int v = 0; v < V; ++v) sum[r][v] += c * x[v];
+        }
     }
 }
 
-// out[i] = |x_i|^2 for the rows of the range.
-inline void square_rows(const float* rows, std::int64_t n, const Range& range, double* out, const Poll& poll) {
-    Pacer pacer{poll};
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-        double sum[8] = {};
-        const float* x = rows + i * n;
-        for (std::int64_t d = 0; d < n / 8 * 8; d += 8)
-            for (int j = 0; j < 8; ++j) sum[j] += double(x[d + j]) * double(x[d + j]);
-        for (std::int64_t d = n / 8 * 8; d < n; ++d) sum[0] += double(x[d]) * double(x[d]);
-        out[i] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-        pacer.did(n);
+// The centers of a panel from number r on, R of them, and all columns at once.
+template <int R, class T, int V, class Winners>
+inline void compare_short(const NearestJob<T>& job, const T* panel, std::int64_t k, const T* tile, Winners& winners) {
+    Vec<T> sum[R][V];
+    for (int r = 0; r < R; ++r)
+        for (int v = 0; v < V; ++v) sum[r][v] = splat(job.offset[k + r]);
+    add_columns<T, R, V>(panel, 0, job.rows.n_columns, tile, sum);
+    for (int r = 0; r < R; ++r) winners.take(k + r, sum[r]);
+}
+
+// The n centers of a panel from center k on, in blocks of columns that stay in the first-level cache.
+template <class T, int V, class Winners>
+void compare_long(const NearestJob<T>& job, const T* panel, std::int64_t k, int n, const T* tile, Winners& winners) {
+    constexpr int W = kWidth<T>, R = kCentersAtOnce;
+    alignas(64) T sums[kPanel * V * W];
+    const std::int64_t D = job.rows.n_columns;
+    for (std::int64_t from = 0; from < D; from += kNearestColumns) {
+        const std::int64_t to = from + kNearestColumns < D ? from + kNearestColumns : D;
+        for (int r0 = 0; r0 < n; r0 += R) {
+            Vec<T> sum[R][V];
+            for (int r = 0; r < R; ++r)
+                for (int v = 0; v < V; ++v)
+                    sum[r][v] = from ? load(sums + ((r0 + r) * V + v) * W) : splat(job.offset[k + r0 + r]);
+            add_columns<T, R, V>(panel + r0, from, to, tile, sum);
+            for (int r = 0; r < R; ++r)
+                for (int v = 0; v < V; ++v) store(sums + ((r0 + r) * V + v) * W, sum[r][v]);
+        }
     }
+    for (int r = 0; r < n; ++r) {
+        Vec<T> sum[V];
+        for (int v = 0; v < V; ++v) sum[v] = load(sums + (r * V + v) * W);
+        winners.take(k + r, sum);
+    }
+}
+
+// Compare the rows of a tile with all centers. Two centers at a time are enough for the last one or two.
+template <class T, int V, class Winners>
+inline void compare_all(const NearestJob<T>& job, const T* tile, Winners& winners, Pacer& pacer) {
+    const std::int64_t D = job.rows.n_columns, K = job.n_centers;
+    for (std::int64_t k = 0; k < K; k += kPanel) {
+        const T* const panel = job.panels + k * D;
+        const int n = int(K - k < kPanel ? K - k : kPanel);
+        if (D > kNearestColumns) {
+            compare_long<T, V>(job, panel, k, n, tile, winners);
+        } else {
+            int r = 0;
+            for (; n - r > 2; r += kCentersAtOnce)
+                compare_short<kCentersAtOnce, T, V>(job, panel + r, k + r, tile, winners);
+            if (r < n) compare_short<2, T, V>(job, panel + r, k + r, tile, winners);
+        }
+        pacer.did(D * n * V * kWidth<T>);
+    }
+}
+
+// Squared distances of the rows of a tile from the mean.
+template <class T, int V>
+inline void store_norms(const NearestJob<T>& job, const T* tile, const Range& rows) {
+    constexpr int W = kWidth<T>;
+    Vec<T> sum[V] = {};
+    for (std::int64_t j = 0; j < job.rows.n_columns; ++j)
+        for (int v = 0; v < V; ++v) {
+            const Vec<T> d = load(tile + (j * V + v) * W) - job.mean[j];
+            sum[v] += d * d;
+        }
+    for (std::int64_t i = 0; i < rows.count; ++i) job.norms[position(job.rows, rows.first + i)] = sum[i / W][i % W];
+}
+
+// One tile of at most V vectors of rows.
+template <class T, int V, bool kTwo>
+bool nearest_tile(const NearestJob<T>& job, const Range& rows, T* memory, Pacer& pacer) {
+    constexpr int kLanes = V * kWidth<T>;
+    const T* tile = job.tiles ? job.tiles + rows.first * job.rows.n_columns : memory;
+    T* const staging = memory + job.rows.n_columns * kLanes;
+    if (!job.tiles && !load_tile(job.rows, rows.first, rows.count, memory, kLanes, staging, job.limit)) return false;
+    if (job.norms) store_norms<T, V>(job, tile, rows);
+    LaneWinners<T, V, kTwo> winners;
+    compare_all<T, V>(job, tile, winners, pacer);
+    winners.put(job, rows);
+    return true;
+}
+
+template <class T, bool kTwo>
+bool nearest_rows(const NearestJob<T>& job, const Range& rows, T* memory, const Poll& poll) {
+    constexpr int V = kNearestVectors, W = kWidth<T>;
+    Pacer pacer{poll};
+    for (std::int64_t i = rows.first, left = rows.count; left > 0; i += V * W, left -= V * W) {
+        const Range tile{i, left < V * W ? left : V * W};
+        const bool fine = tile.count <= W && !job.tiles ? nearest_tile<T, 1, kTwo>(job, tile, memory, pacer)
+                                                        : nearest_tile<T, V, kTwo>(job, tile, memory, pacer);
+        if (!fine) return false;
+    }
+    return true;
+}
+
+template <class T>
+void make_tiles(const RowsView& x, const Range& rows, T* tiles, T* staging) {
+    constexpr int kLanes = kNearestVectors * kWidth<T>;
+    for (std::int64_t i = 0; i < rows.count; i += kLanes) {
+        const std::int64_t count = rows.count - i < kLanes ? rows.count - i : kLanes;
+        load_tile(x, rows.first + i, count, tiles + (rows.first + i) * x.n_columns, kLanes, staging,
+                  T(__builtin_inf()));
+    }
+}
+
+template <class T>
+bool nearest(const NearestJob<T>& job, const Range& rows, T* memory, const Poll& poll) {
+    return job.best ? nearest_rows<T, true>(job, rows, memory, poll) : nearest_rows<T, false>(job, rows, memory, poll);
 }
 
 }  // namespace quickmeans::QM_ISA

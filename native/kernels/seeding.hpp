@@ -1,7 +1,7 @@
 // The distances of k-means++: from rows to a few candidates, of which one becomes a center.
 #pragma once
 
-#include "nearest.hpp"
+#include "panel.hpp"
 
 namespace quickmeans::QM_ISA {
 
@@ -26,7 +26,7 @@ inline void seed_block(const SeedJob& job, std::int64_t block, const Poll& poll)
         }
         if (nearer) open[count++] = i;
     }
-    NearestJob panel = job.panel;
+    PanelJob panel = job.panel;
     panel.index = open;
     Pacer pacer{poll};
     for (std::int64_t j = 0; j < count; j += kRowsAtOnce) {

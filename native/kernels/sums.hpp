@@ -77,4 +77,23 @@ inline void add_members(const SumJob& job, std::int64_t cluster, const Range& co
     }
 }
 
+// Take rows from the clusters that they leave and add them to those that they join.
+inline void add_changes(const ChangeJob& job, const Range& changes, const ClusterTotals& totals, const Poll& poll) {
+    const std::int64_t D = job.n_columns;
+    Pacer pacer{poll};
+    const auto add = [&](std::int64_t k, double weight, const float* __restrict x) {
+        double* __restrict sum = totals.sums + k * D;
+        for (std::int64_t d = 0; d < D; ++d) sum[d] += weight * double(x[d]);
+        totals.weights[k] += weight;
+    };
+    for (std::int64_t j = changes.first; j < changes.first + changes.count; ++j) {
+        const std::int64_t i = job.changes[j], was = job.summed[i], is = job.labels[i];
+        if (was >= 0) add(was, -job.weights[i], job.rows + i * D), --totals.sizes[was];
+        add(is, job.weights[i], job.rows + i * D);
+        ++totals.sizes[is];
+        job.summed[i] = std::int32_t(is);
+        pacer.did(2 * D);
+    }
+}
+
 }  // namespace quickmeans::QM_ISA

@@ -73,48 +73,69 @@ struct RangeCheck {
     }
 };
 
-// Transpose W rows x W columns into the tile: tile[column][lane..lane + W).
+// Transpose W rows x W columns into the tile: tile[column][lane..lane + W). Of these, n_columns are kept.
 template <class T>
 inline void transpose_in(const char* const* row, std::int64_t column, T* tile, int lanes, int n_columns,
                          RangeCheck<T>& check) {
     constexpr int W = kWidth<T>;
     Vec<T> m[W];
     for (int i = 0; i < W; ++i) __builtin_memcpy(&m[i], row[i] + column * std::int64_t(sizeof(T)), sizeof m[i]);
-    for (int i = 0; i < W; ++i) check.see(i, m[i]);
     transpose<T>(m);
-    if (n_columns == W)
+    if (n_columns == W) {
+        for (int i = 0; i < W; ++i) check.see(i, m[i]);
         for (int i = 0; i < W; ++i) store(tile + i * lanes, m[i]);
-    else
+    } else {
+        for (int i = 0; i < n_columns; ++i) check.see(i, m[i]);
         for (int i = 0; i < n_columns; ++i) store(tile + i * lanes, m[i]);
+    }
 }
 
-// For arrays whose rows are contiguous or nearly so. Lanes past the last row repeat it.
+// The columns of W rows from `column` on, by way of a converted copy.
+template <class T>
+inline void transpose_converted(const RowsView& x, const char* const* source, std::int64_t column, T* tile, int lanes,
+                                T* staging, RangeCheck<T>& check) {
+    constexpr int W = kWidth<T>;
+    const Convert<T> to_staging = converter<T>(x.scalar);
+    for (std::int64_t j = column; j < x.n_columns; j += kStagingColumns) {
+        const std::int64_t left = x.n_columns - j, n = left < kStagingColumns ? left : kStagingColumns;
+        const char* staged[W];
+        for (int i = 0; i < W; ++i) {
+            T* to = staging + i * kStagingColumns;
+            staged[i] = reinterpret_cast<const char*>(to);
+            to_staging(source[i] + j * x.column_stride, x.column_stride, to, n);
+            for (std::int64_t k = n; k % W; ++k) to[k] = T(0);
+        }
+        for (std::int64_t k = 0; k < n; k += W)
+            transpose_in(staged, k, tile + (j + k) * lanes, lanes, int(n - k < W ? n - k : W), check);
+    }
+}
+
+// For arrays whose rows are contiguous or nearly so. Lanes past the last row repeat it. The last columns of rows that
+// need no conversion are read in a vector that overlaps the one before, or, if rows are shorter than a vector, with
+// the numbers after them, where the array goes on.
 template <class T>
 bool load_by_row(const RowsView& x, std::int64_t first, std::int64_t count, T* tile, int lanes, T* staging, T limit) {
     constexpr int W = kWidth<T>;
-    const bool direct =
-        x.scalar == kScalarOf<T> && x.column_stride == std::int64_t(sizeof(T));  // else by way of staging
-    const Convert<T> to_staging = converter<T>(x.scalar);
-    const std::int64_t whole = direct ? x.n_columns / W * W : 0;
+    const bool direct = x.scalar == kScalarOf<T> && x.column_stride == std::int64_t(sizeof(T));
     RangeCheck<T> check;
     for (int lane = 0; lane < lanes; lane += W) {
-        const char *source[W], *staged[W];
+        const char* source[W];
+        bool readable = direct;
         for (int i = 0; i < W; ++i) {
-            const std::int64_t r = lane + i < count ? lane + i : count - 1;
-            source[i] = row_at(x, first + r);
-            staged[i] = reinterpret_cast<const char*>(staging + i * kStagingColumns);
+            source[i] = row_at(x, first + (lane + i < count ? lane + i : count - 1));
+            readable &= x.n_columns >= W || source[i] + W * sizeof(T) <= x.end;
         }
-        for (std::int64_t j = 0; j < whole; j += W) transpose_in(source, j, tile + j * lanes + lane, lanes, W, check);
-        for (std::int64_t j = whole; j < x.n_columns; j += kStagingColumns) {
-            const std::int64_t left = x.n_columns - j, n = left < kStagingColumns ? left : kStagingColumns;
-            for (int i = 0; i < W; ++i) {
-                T* to = staging + i * kStagingColumns;
-                to_staging(source[i] + j * x.column_stride, x.column_stride, to, n);
-                for (std::int64_t k = n; k < kStagingColumns; ++k) to[k] = T(0);
-            }
-            for (std::int64_t k = 0; k < n; k += W)
-                transpose_in(staged, k, tile + (j + k) * lanes + lane, lanes, int(n - k < W ? n - k : W), check);
+        if (!readable) {
+            transpose_converted(x, source, 0, tile + lane, lanes, staging, check);
+            continue;
         }
+        std::int64_t j = 0;
+        for (; j + W <= x.n_columns; j += W) transpose_in(source, j, tile + j * lanes + lane, lanes, W, check);
+        if (j == x.n_columns) continue;
+        if (x.n_columns < W)
+            transpose_in(source, 0, tile + lane, lanes, int(x.n_columns), check);
+        else
+            transpose_in(source, x.n_columns - W, tile + (x.n_columns - W) * lanes + lane, lanes, W, check);
     }
     return check.within(limit);
 }

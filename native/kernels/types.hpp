@@ -60,7 +60,7 @@ struct FactorView {
 enum class Scalar : std::int32_t { f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, count };
 
 // n_rows x n_columns numbers of any element type and any strides (in bytes), read only. With an index, row i is row
-// index[i] of the array.
+// index[i] of the array. All bytes from the first row to `end` can be read; null if rows do not ascend in memory.
 struct RowsView {
     const char* data;
     std::int64_t n_rows;
@@ -69,6 +69,7 @@ struct RowsView {
     std::int64_t column_stride;
     Scalar scalar;
     const std::int64_t* index;
+    const char* end;
 };
 
 // The product S_1 ... S_Q x for every row x.
@@ -152,11 +153,40 @@ struct RowKernel {
     bool (*row)(const Job&, std::int64_t row, const Workspace<T>&);
 };
 
+// The nearest centers of rows among all centers, which are in panels (see nearest.hpp). Results have the position of
+// their row in the array, also with an index. Without `best`, only labels are wanted.
+template <class T>
+struct NearestJob {
+    RowsView rows;
+    const T* tiles;  // the rows as tiles, or null
+    const T* panels;
+    const T* offset;  // of every center, and of those that fill up the last panel
+    std::int64_t n_centers;
+    T limit;                // rows must lie in [-limit, limit]
+    const T* mean;          // n_columns, for the norms
+    std::int32_t* labels;   // OUT
+    std::int32_t* seconds;  // OUT or null  the second nearest; -1 if there is one center
+    T* best;                // OUT or null  <x, c> + offset of the nearest
+    T* next;                // OUT or null  the same of the second nearest
+    T* norms;               // OUT or null  squared distance from the mean
+};
+
+// Finds the nearest centers of rows. False: a row is not within the limit. The memory is for n_columns x lanes numbers
+// and, after them, lanes x kStagingColumns. Where the job has tiles, ranges of rows begin with one.
+template <class T>
+struct NearestKernel {
+    bool (*run)(const NearestJob<T>&, const Range& rows, T* memory, const Poll&);
+    // Writes the rows as tiles, n_columns x lanes numbers each; the last one is filled up.
+    void (*make_tiles)(const RowsView&, const Range& rows, T* tiles, T* staging);
+    int lanes;
+};
+
 template <class T>
 struct Kernels {
     RowKernel<T, ProductJob<T>> product;
     RowKernel<T, SettleJob<T>> settle;
     RowKernel<T, GaussianJob<T>> gaussian;
+    NearestKernel<T> nearest;
 };
 
 // ---- sums of rows, and starting points ------------------------------------------------------------------------------
@@ -181,22 +211,34 @@ struct MomentJob {
 
 // ---- the search for better clusters ---------------------------------------------------------------------------------
 
-// The two nearest centers of rows in float32 (see nearest.hpp). A panel has as many centers as an instruction set has
-// in two vectors (InstructionSet::panel): coordinate d of center k is panels[(k / panel * n_columns + d) * panel + k %
-// panel]. Panels are filled up with centers of zeros and offsets of -infinity.
-struct NearestJob {
+// A panel has sixteen centers side by side: coordinate d of center k is panels[(k / 16 * n_columns + d) * 16 + k % 16].
+// Panels are filled up with centers of zeros and offsets of -infinity.
+constexpr int kPanel = 16;
+
+// Rows in float32 to be multiplied with panels (see panel.hpp).
+struct PanelJob {
     const float* rows;  // n_columns each
     std::int64_t n_columns;
     const std::int64_t* index;  // the rows to look at
     const float* panels;
     const float* offset;  // -|c_k|^2 / 2
     std::int64_t n_centers;
-    std::int32_t* labels;   // OUT, by the row's number as all results
-    std::int32_t* seconds;  // OUT  -1 if there is one center
-    float* best;            // OUT  <x, c> + offset of both
-    float* next;            // OUT
 };
-constexpr int kMostPanel = 32;  // of AVX-512
+
+// Rows in float32 that leave a cluster and join another (see sums.hpp).
+struct ChangeJob {
+    const float* rows;  // n_columns each
+    std::int64_t n_columns;
+    const double* weights;        // one per row
+    const std::int64_t* changes;  // rows
+    const std::int32_t* labels;   // the clusters they join
+    std::int32_t* summed;         // IN/OUT  those they leave, or -1
+};
+struct ClusterTotals {
+    double* sums;  // n_clusters x n_columns
+    double* weights;
+    std::int64_t* sizes;
+};
 
 // The best way found to split each cluster in two (see split.hpp).
 struct SplitJob {
@@ -214,7 +256,7 @@ struct SplitJob {
 
 // The distances of k-means++ from all rows to some candidates (see seeding.hpp).
 struct SeedJob {
-    NearestJob panel;  // the rows, and the candidates as one panel
+    PanelJob panel;  // the rows, and the candidates as one panel
     std::int64_t n_rows;
     const double* weights;
     const float* norms;              // squared
@@ -284,10 +326,10 @@ struct SparseJob {
 // The kernels that do not depend on the type of the product.
 struct Routines {
     void (*add_members)(const SumJob&, std::int64_t cluster, const Range& columns, const Poll&);
+    void (*add_changes)(const ChangeJob&, const Range& changes, const ClusterTotals&, const Poll&);
     void (*moments)(const MomentJob&, std::int64_t block, const Range& rows, const Poll&);
     void (*seed_block)(const SeedJob&, std::int64_t block, const Poll&);
-    void (*nearest)(const NearestJob&, const Range& rows, const Poll&);
-    void (*all_scores)(const NearestJob&, const Range& rows, float* out, const Poll&);
+    void (*all_scores)(const PanelJob&, const Range& rows, float* out, const Poll&);
     void (*square_rows)(const float* rows, std::int64_t n_columns, const Range& range, double* out, const Poll&);
     void (*own_distances)(const float* rows, const float* centers, std::int64_t n_columns, const std::int32_t* labels,
                           const Range& range, float* out, const Poll&);
@@ -300,7 +342,6 @@ struct Routines {
 struct InstructionSet {
     const char* name;
     int max_tile_bytes;  // the bytes of one coordinate of the widest tile
-    int panel;           // centers that are compared at once
     Kernels<float> single;
     Kernels<double> twofold;
     Routines routines;

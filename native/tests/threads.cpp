@@ -214,12 +214,12 @@ void test_search(const InstructionSet& set) {
     for (int i = 0; i < 2; ++i) {
         Search search(rows.data(), 10 * kRows, kColumns, weights.data(), false, i ? kThreads : 1, set, kQuiet);
         search.place(rows.data(), kCenters, kQuiet);
-        search.iterate(3, 0, kQuiet);
+        search.iterate(3, 0, false, kQuiet);
         search.keep();
         search.swap(kCenters, kQuiet);
-        search.iterate(2, 0, kQuiet);
+        search.iterate(2, 0, false, kQuiet);
         search.shrink(search.grow(20, kQuiet), kQuiet);
-        search.iterate(2, 0, kQuiet);
+        search.iterate(2, 0, false, kQuiet);
         means[i].resize(std::size_t(kCenters * kColumns));
         search.means(means[i].data());
     }

@@ -33,12 +33,12 @@ class Search:
         """Begin anew with these centers."""
         self._native.place(packed(centers, FLOAT32))
 
-    def iterate(self, most: int, tol: float = 0.0) -> int:
+    def iterate(self, most: int, tol: float = 0.0, *, until_empty: bool = False) -> int:
         """At most so many iterations of Lloyd; how many it took until no label changed or squared shifts were <= tol.
 
-        Clusters that lose all rows keep their centers.
+        Clusters that lose all rows keep their centers; with ``until_empty`` they end the iterations.
         """
-        return self._native.iterate(most, tol)
+        return self._native.iterate(most, tol, until_empty)
 
     def swap(self, most: int) -> int:
         """At most so many swaps of a cheap center for the split of a cluster of larger gain; how many were made."""
@@ -94,16 +94,26 @@ class Search:
         return self._native.objective
 
     @property
+    def history(self) -> list[float]:
+        """The objective after every assignment and every update of the last call of `iterate`."""
+        return self._native.history
+
+    @property
+    def n_empty(self) -> int:
+        """The number of clusters without weight."""
+        return self._native.n_empty
+
+    @property
     def converged(self) -> bool:
         """Whether the last call of `iterate` ended before its time."""
         return self._native.converged
 
     @property
     def work(self) -> float:
-        """Multiply-adds so far."""
+        """What was done so far, in multiply-adds that take as long."""
         return self._native.work
 
     @property
     def pass_work(self) -> float:
-        """Multiply-adds of comparing every row with every center."""
-        return float(self.shape[0]) * float(self.shape[1]) * self.n_centers
+        """The work of comparing every row with every center."""
+        return self._native.pass_work

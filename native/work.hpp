@@ -1,0 +1,24 @@
+// How much work a loop is, in multiply-adds of a product that fills the vectors, and how many threads it is worth.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace quickmeans {
+
+// Comparing a row with a center takes as long as this many multiply-adds on top of those of its columns, and reading
+// and writing a row as long as this many. (benchmarks/cost_model.py measures both.)
+constexpr double kWorkPerScore = 12, kWorkPerRow = 64;
+// What a thread must have to do: starting one takes 20 to 50 microseconds, a thread does 10 to 30 multiply-adds in a
+// nanosecond.
+constexpr double kWorkPerThread = 2e6;
+
+inline double work_of_rows(std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_centers) {
+    return double(n_rows) * (kWorkPerRow + double(n_centers) * (kWorkPerScore + double(n_columns)) + double(n_columns));
+}
+
+inline int threads_for(double work, int n_threads) {
+    return std::max(1, std::min(n_threads, int(std::min(work / kWorkPerThread, 1e6))));
+}
+
+}  // namespace quickmeans
