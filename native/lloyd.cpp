@@ -22,6 +22,8 @@ constexpr std::int64_t kChangesPerCenter = 16, kMostBlocks = 32;
 // Comparing a row with all centers must take as long as this many multiply-adds for bounds to be worth their keeping,
 // which takes as long as this many for a row that is skipped.
 constexpr double kBoundsPay = 600, kWorkPerSkipped = 40;
+// With bounds a search compares about a quarter of the rows in an iteration; it may take as many iterations without.
+constexpr double kUnbounded = 4;
 constexpr double kWorkPerMean = 16;  // a number of a center: pack it, move it, add up its squares
 // With more centers, a row in doubt is first compared with its own: that takes as long as comparing it with a few
 // dozen.
@@ -317,6 +319,7 @@ void Search::add_totals(const ClusterTotals& part) {
 // Move every center to the mean of its rows; returns the sum of the squared shifts.
 double Search::update(std::int64_t n_changes, const Poll& poll) {
     const std::int64_t K = now_.n_centers, D = n_columns_;
+    now_.summing = true;
     exchange(n_changes, poll);
     std::vector<std::int64_t> moved;
     std::vector<float> shift(std::size_t(K), 0), mean(n_columns_), old(n_columns_);
@@ -349,6 +352,7 @@ double Search::update(std::int64_t n_changes, const Poll& poll) {
         set_steps(shift);
     }
     work_ += double(K * D) * kWorkPerMean;
+    now_.summing = false;
     return shifts;
 }
 
@@ -414,13 +418,14 @@ void Search::set_steps(const std::vector<float>& shift) {
 }
 
 void Search::means(double* out) const {
+    const bool known = !now_.summing;  // after Ctrl-C, the centers are those of the last complete iteration
     for (std::int64_t k = 0; k < now_.n_centers; ++k) {
         const float* const center = now_.centers.data() + k * n_columns_;
         const double *const sum = now_.sums.data() + k * n_columns_, weight = now_.weights[k];
         const double length = std::sqrt(std::inner_product(sum, sum + n_columns_, sum, 0.0));
         const double divisor = spherical_ ? length : weight;
         for (std::int64_t d = 0; d < n_columns_; ++d)
-            out[k * n_columns_ + d] = weight > 0 && divisor > 0 ? sum[d] / divisor : center[d];
+            out[k * n_columns_ + d] = known && weight > 0 && divisor > 0 ? sum[d] / divisor : center[d];
     }
 }
 
@@ -442,7 +447,10 @@ std::int64_t Search::iterate(std::int64_t most, double tol, bool until_empty, co
     return most;
 }
 
-double Search::pass_work() const { return work_of_rows(n_, n_columns_, now_.n_centers); }
+double Search::pass_work() const {
+    const double all = work_of_rows(n_, n_columns_, now_.n_centers);
+    return now_.bounded ? all : kUnbounded * all;
+}
 
 std::int64_t Search::n_empty() const { return std::count(now_.weights.begin(), now_.weights.end(), 0.0); }
 

@@ -17,6 +17,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kReceiverShare = 0.1;
 constexpr std::int64_t kSplitRows = 128;         // of a cluster, at least, that a split looks at
 constexpr std::int64_t kSplitEntries = 1 << 16;  // more of them, as far as they fill a 256 KB cache
+constexpr double kSplitWork = 24;                // multiply-adds for every entry of such a row
 constexpr double kLeastGain = 1e-9;              // of the objective
 constexpr double kRounding = 1e-12;              // of the scatter: squares of 1e-7, and more
 
@@ -85,8 +86,7 @@ void Search::split_all(const Poll& poll) {
         if (now_.stale[k]) stale.push_back(k);
     group(poll);
     const std::int64_t most = std::max(kSplitRows, kSplitEntries / n_columns_);
-    const SplitJob job{.rows = rows_,
-                       .n_columns = n_columns_,
+    const SplitJob job{.rows = view(nullptr),
                        .weights = weights_,
                        .order = order_.data(),
                        .starts = starts_.data(),
@@ -95,14 +95,18 @@ void Search::split_all(const Poll& poll) {
                        .most = most,
                        .gains = now_.gains.data(),
                        .pairs = now_.pairs.data()};
-    std::vector<std::vector<float>> scratch(static_cast<std::size_t>(n_threads_));
+    const double share = double(stale.size()) / double(now_.n_centers), seen = double(most * now_.n_centers);
+    const double work = share * std::min(double(n_), seen) * (kSplitWork * double(n_columns_) + kWorkPerRow);
+    const int n_threads = threads_for(work, n_threads_);
+    std::vector<std::vector<float>> scratch(static_cast<std::size_t>(n_threads));
+    std::vector<std::vector<std::int64_t>> index(static_cast<std::size_t>(n_threads));
     const auto chunk = [&](std::int64_t c, int thread, const Poll& own_poll) {
-        scratch[thread].resize(std::size_t((most + 3) * n_columns_ + 2 * most));
-        set_.routines.split(job, stale[c], scratch[thread].data(), own_poll);
+        scratch[thread].resize(std::size_t(split_scratch(std::min(most, n_), n_columns_)));
+        index[thread].resize(std::size_t(std::min(most, n_)));
+        set_.routines.split(job, stale[c], scratch[thread].data(), index[thread].data(), own_poll);
         return true;
     };
-    const double work = 16 * double(n_columns_) * double(n_) * double(stale.size()) / double(now_.n_centers);
-    for_each_chunk(std::int64_t(stale.size()), threads_for(work, n_threads_), chunk, poll);
+    for_each_chunk(std::int64_t(stale.size()), n_threads, chunk, poll);
     work_ += work;
     std::fill(now_.stale.begin(), now_.stale.end(), 0);
 }

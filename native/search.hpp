@@ -48,7 +48,7 @@ class Search {
     // The objective after every assignment and every update of the last call of `iterate`.
     const std::vector<double>& history() const { return history_; }
     double work() const { return work_; }  // so far; see work.hpp
-    double pass_work() const;              // of comparing every row with every center
+    double pass_work() const;              // of a few iterations: see kUnbounded
 
   private:
     static constexpr std::int64_t kMostChunkRows = 512;  // a chunk is a whole number of tiles
@@ -78,6 +78,7 @@ class Search {
             apart;  // n_centers x n_centers: lower bounds on the distances between centers, if there are few
         double assigned = 0, objective = 0;  // before and after the last update
         bool converged = false;
+        bool summing = false;  // whether sums are being brought to the labels
     };
 
     void require_labels() const;

@@ -2,11 +2,13 @@
 //
 // Rows are taken about their mean. Their leading direction, by power iteration, gives a first cut: of the thresholds
 // along it, the one that saves most. Iterations of 2-means follow. If S is the sum of one side and its weight is A, the
-// other side has the sum -S and the weight B, and the saving is |S|^2 (1/A + 1/B).
+// other side has the sum -S and the weight B, and the saving is |S|^2 (1/A + 1/B). The rows are transposed: vectors run
+// over rows, so short rows are as fast as long ones.
 #pragma once
 
 #include "exact.hpp"
 #include "pacer.hpp"
+#include "tile.hpp"
 
 namespace quickmeans::QM_ISA {
 
@@ -14,75 +16,120 @@ constexpr int kPowerSteps = 3;
 constexpr int kTwoMeansSteps = 3;
 constexpr int kCuts = 64;  // thresholds that are tried
 
-// The rows of one cluster about their mean, and what is known of them.
+// The rows of one cluster about their mean, and what is known of them. Lanes past the last row have no weight.
 struct Members {
-    float* rows;       // count x n
-    float* shares;     // weights
-    float* places;     // along a direction
+    float* columns;    // n x lanes
+    float* shares;     // lanes: weights
+    float* places;     // lanes: along a direction
+    float* factors;    // lanes
+    float* staging;    // kWidth<float> x kStagingColumns
     float* sum;        // n: of the first side
     float* direction;  // n
     float* mean;       // n
-    std::int64_t count;
-    std::int64_t n;
+    std::int64_t n, lanes, count;
     double weight;
+
+    Members(float* scratch, std::int64_t n_columns, std::int64_t n_members)
+        : n(n_columns), lanes((n_members + kWidth<float> - 1) / kWidth<float> * kWidth<float>), count(n_members) {
+        columns = scratch;
+        shares = columns + n * lanes;
+        places = shares + lanes;
+        factors = places + lanes;
+        staging = factors + lanes;
+        sum = staging + kWidth<float> * kStagingColumns;
+        direction = sum + n;
+        mean = direction + n;
+    }
 };
 
-inline void add_row(float* sum, const float* row, float factor, std::int64_t n) {
-    for (std::int64_t j = 0; j < n; ++j) sum[j] += factor * row[j];
+// The inner product of two lists of a whole number of vectors.
+inline float lane_product(const float* x, const float* y, std::int64_t lanes) {
+    constexpr int W = kWidth<float>, C = 4;
+    Vec<float> sum[C] = {};
+    std::int64_t i = 0;
+    for (; i + C * W <= lanes; i += C * W)
+        for (int c = 0; c < C; ++c) sum[c] += load(x + i + c * W) * load(y + i + c * W);
+    for (; i < lanes; i += W) sum[0] += load(x + i) * load(y + i);
+    const Vec<float> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    float total = 0;
+    for (int j = 0; j < W; ++j) total += all[j];
+    return total;
 }
 
-// Read at most job.most members, evenly spread, and take them about their mean. Returns the row that is farthest from
-// it.
-inline std::int64_t gather(const SplitJob& job, std::int64_t cluster, Members& m, Pacer& pacer) {
-    const std::int64_t begin = job.starts[cluster], size = job.starts[cluster + 1] - begin, n = m.n;
-    m.count = size < job.most ? size : job.most;
-    m.weight = 0;
-    for (std::int64_t j = 0; j < n; ++j) m.mean[j] = 0;
-    for (std::int64_t i = 0; i < m.count; ++i) {
-        const std::int64_t row = job.order[begin + i * size / m.count];
-        m.shares[i] = float(job.weights[row]);
-        m.weight += m.shares[i];
-        const float *x = job.rows + row * n, *c = job.centers + cluster * n;
-        for (std::int64_t j = 0; j < n; ++j) m.rows[i * n + j] = x[j] - c[j];
-        add_row(m.mean, m.rows + i * n, m.shares[i], n);
-        pacer.did(2 * n);
+// The sum of the rows times factors.
+inline void sum_rows(const Members& m, const float* factors, float* sum, Pacer& pacer) {
+    for (std::int64_t j = 0; j < m.n; ++j) {
+        sum[j] = lane_product(m.columns + j * m.lanes, factors, m.lanes);
+        pacer.did(m.lanes);
     }
-    if (!(m.weight > 0)) return -1;
-    for (std::int64_t j = 0; j < n; ++j) m.mean[j] = float(m.mean[j] / m.weight);
-    std::int64_t farthest = -1;
-    float largest = 0;
-    for (std::int64_t i = 0; i < m.count; ++i) {
-        add_row(m.rows + i * n, m.mean, -1, n);
-        const float square = dot(m.rows + i * n, m.rows + i * n, n);
-        if (m.shares[i] > 0 && square > largest) largest = square, farthest = i;
-        pacer.did(2 * n);
-    }
-    return farthest;
+}
+
+// The places of V vectors of rows, from lane i on.
+template <int V>
+inline void project_lanes(const Members& m, const float* direction, std::int64_t i) {
+    constexpr int W = kWidth<float>;
+    Vec<float> place[V] = {};
+    for (std::int64_t j = 0; j < m.n; ++j)
+        for (int v = 0; v < V; ++v) place[v] += direction[j] * load(m.columns + j * m.lanes + i + v * W);
+    for (int v = 0; v < V; ++v) store(m.places + i + v * W, place[v]);
 }
 
 // places = rows times the direction.
 inline void project(const Members& m, const float* direction, Pacer& pacer) {
+    constexpr int W = kWidth<float>, V = 8;
+    std::int64_t i = 0;
+    for (; i + V * W <= m.lanes; i += V * W, pacer.did(m.n * V * W)) project_lanes<V>(m, direction, i);
+    for (; i < m.lanes; i += W, pacer.did(m.n * W)) project_lanes<1>(m, direction, i);
+}
+
+// Read at most job.most members, evenly spread, and take them about their mean. Returns the row that is farthest from
+// it.
+inline std::int64_t gather(const SplitJob& job, std::int64_t cluster, Members& m, std::int64_t* index, Pacer& pacer) {
+    const std::int64_t begin = job.starts[cluster], size = job.starts[cluster + 1] - begin;
+    m.weight = 0;
     for (std::int64_t i = 0; i < m.count; ++i) {
-        m.places[i] = dot(m.rows + i * m.n, direction, m.n);
-        pacer.did(m.n);
+        index[i] = job.order[begin + i * size / m.count];
+        m.shares[i] = float(job.weights[index[i]]);
+        m.weight += m.shares[i];
     }
+    for (std::int64_t i = m.count; i < m.lanes; ++i) m.shares[i] = 0;
+    RowsView rows = job.rows;
+    rows.index = index;
+    load_by_row(rows, 0, m.count, m.columns, int(m.lanes), m.staging, __builtin_inff());
+    if (!(m.weight > 0)) return -1;
+    constexpr int W = kWidth<float>;
+    for (std::int64_t i = 0; i < m.lanes; i += W) store(m.factors + i, Vec<float>{});
+    for (std::int64_t j = 0; j < m.n; ++j) {
+        float* const column = m.columns + j * m.lanes;
+        const float center = job.centers[cluster * m.n + j];
+        for (std::int64_t i = 0; i < m.lanes; i += W) store(column + i, load(column + i) - center);
+        m.mean[j] = float(lane_product(column, m.shares, m.lanes) / m.weight);
+        for (std::int64_t i = 0; i < m.lanes; i += W) {
+            const Vec<float> x = load(column + i) - m.mean[j];
+            store(column + i, x);
+            store(m.factors + i, load(m.factors + i) + x * x);
+        }
+        pacer.did(4 * m.lanes);
+    }
+    std::int64_t farthest = -1;
+    float largest = 0;
+    for (std::int64_t i = 0; i < m.count; ++i)
+        if (m.factors[i] > largest && m.shares[i] > 0) largest = m.factors[i], farthest = i;
+    return farthest;
 }
 
 // The leading direction of the rows, from a first guess.
 inline void power_iteration(const Members& m, std::int64_t guess, Pacer& pacer) {
     const std::int64_t n = m.n;
-    for (std::int64_t j = 0; j < n; ++j) m.direction[j] = m.rows[guess * n + j];
+    for (std::int64_t j = 0; j < n; ++j) m.direction[j] = m.columns[j * m.lanes + guess];
     for (int step = 0; step <= kPowerSteps; ++step) {
         const float square = dot(m.direction, m.direction, n);
         const float scale = square > 0 ? 1 / __builtin_sqrtf(square) : 0;
         for (std::int64_t j = 0; j < n; ++j) m.direction[j] *= scale;
         project(m, m.direction, pacer);
         if (step == kPowerSteps) return;
-        for (std::int64_t j = 0; j < n; ++j) m.direction[j] = 0;
-        for (std::int64_t i = 0; i < m.count; ++i) {
-            add_row(m.direction, m.rows + i * n, m.shares[i] * m.places[i], n);
-            pacer.did(n);
-        }
+        for (std::int64_t i = 0; i < m.lanes; ++i) m.factors[i] = m.shares[i] * m.places[i];
+        sum_rows(m, m.factors, m.direction, pacer);
     }
 }
 
@@ -119,36 +166,28 @@ struct Sides {
 
 // The sum of the rows above the threshold in m.sum, and the weights of both sides.
 inline Sides sum_above(const Members& m, float threshold, Pacer& pacer) {
-    for (std::int64_t j = 0; j < m.n; ++j) m.sum[j] = 0;
     Sides sides;
-    for (std::int64_t i = 0; i < m.count; ++i) {
-        const bool above = m.places[i] > threshold;
-        (above ? sides.above : sides.below) += m.shares[i];
-        if (above) add_row(m.sum, m.rows + i * m.n, m.shares[i], m.n);
-        pacer.did(m.n);
+    for (std::int64_t i = 0; i < m.lanes; ++i) {
+        const float above = m.places[i] > threshold ? m.shares[i] : 0;
+        m.factors[i] = above;
+        sides.above += above;
+        sides.below += m.shares[i] - above;
     }
+    sum_rows(m, m.factors, m.sum, pacer);
     return sides;
 }
 
-// Split one cluster: OUT its gain and the two means. `scratch` has room for job.most + 3 rows and 2 job.most numbers.
-inline void split(const SplitJob& job, std::int64_t cluster, float* scratch, const Poll& poll) {
-    const std::int64_t n = job.n_columns, room = job.most * n;
-    Members m{scratch,
-              scratch + room + 3 * n,
-              scratch + room + 3 * n + job.most,
-              scratch + room,
-              scratch + room + n,
-              scratch + room + 2 * n,
-              0,
-              n,
-              0};
+// Split one cluster: OUT its gain and the two means. `scratch` has split_scratch numbers, `index` job.most.
+inline void split(const SplitJob& job, std::int64_t cluster, float* scratch, std::int64_t* index, const Poll& poll) {
+    const std::int64_t n = job.rows.n_columns, size = job.starts[cluster + 1] - job.starts[cluster];
     Pacer pacer{poll};
     float *one = job.pairs + 2 * cluster * n, *two = one + n;
     const float* const center = job.centers + cluster * n;
     job.gains[cluster] = 0;
     for (std::int64_t j = 0; j < n; ++j) one[j] = two[j] = center[j];
-    if (job.starts[cluster + 1] - job.starts[cluster] < 2) return;
-    const std::int64_t guess = gather(job, cluster, m, pacer);
+    if (size < 2) return;
+    Members m(scratch, n, size < job.most ? size : job.most);
+    const std::int64_t guess = gather(job, cluster, m, index, pacer);
     if (guess < 0) return;
     power_iteration(m, guess, pacer);
     Sides sides = sum_above(m, best_cut(m), pacer);

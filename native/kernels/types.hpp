@@ -242,8 +242,7 @@ struct ClusterTotals {
 
 // The best way found to split each cluster in two (see split.hpp).
 struct SplitJob {
-    const float* rows;  // n_columns each
-    std::int64_t n_columns;
+    RowsView rows;                  // in float32
     const double* weights;          // one per row
     const std::int64_t* order;      // rows by cluster
     const std::int64_t* starts;     // where each cluster begins in it
@@ -253,6 +252,11 @@ struct SplitJob {
     double* gains;                  // OUT  what the split saves
     float* pairs;                   // OUT  n_clusters x 2 x n_columns, the two means
 };
+
+// What the split of a cluster needs: at most `most` rows, filled up to a vector, four numbers for each, and a few more.
+constexpr std::int64_t split_scratch(std::int64_t most, std::int64_t n_columns) {
+    return (most + 16) * (n_columns + 3) + 16 * 64 + 3 * n_columns;
+}
 
 // The distances of k-means++ from all rows to some candidates (see seeding.hpp).
 struct SeedJob {
@@ -333,7 +337,7 @@ struct Routines {
     void (*square_rows)(const float* rows, std::int64_t n_columns, const Range& range, double* out, const Poll&);
     void (*own_distances)(const float* rows, const float* centers, std::int64_t n_columns, const std::int32_t* labels,
                           const Range& range, float* out, const Poll&);
-    void (*split)(const SplitJob&, std::int64_t cluster, float* scratch, const Poll&);
+    void (*split)(const SplitJob&, std::int64_t cluster, float* scratch, std::int64_t* index, const Poll&);
     void (*fit_rows)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order, const Poll&);
     void (*refine)(const RefineJob&, double* inner, double* square, const Poll&);
     void (*sparse_times)(const SparseJob&, const Poll&);

@@ -22,8 +22,8 @@ __all__ = ["CallbackSupportMixin", "RunObserver", "begin_callbacks", "with_callb
 
 
 def begin_callbacks(estimator: Any, n_runs: int) -> Any:
-    """Return the root of scikit-learn's tree of tasks, or None for versions without callbacks."""
-    if not hasattr(estimator, "_init_callback_context"):
+    """Return the root of scikit-learn's tree of tasks, or None if the estimator has no callbacks."""
+    if not getattr(estimator, "_skl_callbacks", None):
         return None
     return estimator._init_callback_context(max_subtasks=n_runs).call_on_fit_task_begin(estimator=estimator)
 
@@ -45,6 +45,12 @@ class RunObserver:
             self.bar.start()
             self.task = self.bar.add_task("Iterations", total=self.estimator.max_iter)
         return self
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody wants to know of every iteration."""
+        estimator = self.estimator
+        return bool(estimator.verbose) or estimator.callback is not None or self.run is not None
 
     def say(self, text: str) -> None:
         """Print a line if the estimator is verbose."""

@@ -15,7 +15,7 @@ from quickmeans.distributed.tasks import compute, send
 from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.fitted import labels_function
 from quickmeans.kmeans.memory_pass import cluster_sums
-from quickmeans.kmeans.passes import CANCELLED, LastPass
+from quickmeans.kmeans.passes import CANCELLED, LastPass, summed_pass
 from quickmeans.kmeans.refill import Move, Pool, farthest, refill
 from quickmeans.kmeans.rows import BlockFunction, Points
 
@@ -83,7 +83,7 @@ class DaskPass:
         if objective < CANCELLED * self.points.scatter:
             objective = self.part.objective
         labels = self.rows.map(labels_function(assigner, self.points.n_threads), np.int32)
-        return LastPass(labels, objective, self.part.n_settled / len(self.points))
+        return summed_pass(labels, objective, self.part.n_settled / len(self.points), self.sums)
 
 
 def reduced(rows: ChunkedRows, assigner: Assigner, n_threads: int) -> Part:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from quickmeans import _native
-from quickmeans.kernels.arrays import FLOAT32, FLOAT64, Array, Ints, floats, ints, packed, readable
+from quickmeans.kernels.arrays import FLOAT32, FLOAT64, INT32, Array, Ints, floats, ints, packed, readable
 from quickmeans.kernels.product import Product
 from quickmeans.threads import instruction_set
 
@@ -110,6 +110,11 @@ class Screen:
         """
         narrow = None if projected is None else readable(projected)
         return self._native.assign(readable(x), assignment, first, ints(index), narrow, exact_scores, n_threads)
+
+    def label(self, x: Array, n_threads: int = 1) -> tuple[NDArray[np.int32], int]:
+        """The nearest center of every row, for a screen without product and shortlist, and -1 or a bad row."""
+        labels = np.empty(len(x), INT32)
+        return labels, self._native.label(readable(x), labels, n_threads)
 
     def nearest(self, x: Array, m: int, n_listed: int, n_threads: int = 1) -> tuple[Ints, Array, int]:
         """The m nearest centers of every row in any order, their scores, and -1 or a bad row as in :meth:`assign`.

@@ -115,5 +115,5 @@ class Search:
 
     @property
     def pass_work(self) -> float:
-        """The work of comparing every row with every center."""
+        """The work of comparing every row with every center; without bounds, of four times that."""
         return self._native.pass_work

@@ -140,6 +140,12 @@ class Assigner(Protocol):
             If False, a row with one candidate gets its label, but only a lower bound on its score.
         """
 
+    def label(self, rows: NDArray[Any], n_threads: int, first: int = 0) -> tuple[NDArray[np.int32], int]:
+        """The labels of the rows, and how many candidates got an exact score.
+
+        If only directions count, a zero row is a ValueError that gives its number, counted from `first`.
+        """
+
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:

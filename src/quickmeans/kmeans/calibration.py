@@ -6,7 +6,9 @@ and the cheapest screen is taken. The screens that are tried are projections on 
 centroids: they cost next to nothing to find and to follow as the centroids move.
 """
 
+from collections.abc import Sequence
 from copy import copy, deepcopy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ _SAMPLE_ENTRIES = 1 << 21  # 16 MB in float64
 _SAMPLE_MACS = 1 << 30  # of an exact assignment of the sample, at most: a tenth of a second on a core
 _PROJECTED_BYTES = 64 << 20  # that projected rows may take
 _GROWTH = 2.0  # a screen that lists so many times more candidates than at first is chosen anew
+_LEAST_ROWS = 4096  # with fewer, a trial on 512 of them would take as long as a fit; without a trial, no screen
+_LEAST_MACS = 4096  # of an exact assignment of a row: no screen lists and settles candidates in less time
 _TRIALS = 2  # the first centroids are mostly rows of X, and a screen for them is no screen for means
 
 
@@ -37,7 +41,8 @@ class ScreenChooser:
     Parameters
     ----------
     points : Points
-    rng : numpy.random.Generator
+    seed : int or sequence of int
+        Of the random numbers that the choice takes.
     shortlist : int
         Of the screens.
     compression : float, optional
@@ -51,20 +56,35 @@ class ScreenChooser:
     def __init__(
         self,
         points: Points,
-        rng: np.random.Generator,
+        seed: int | Sequence[int],
         *,
         shortlist: int = 0,
         compression: float | None = None,
         project: bool = True,
     ) -> None:
         self.geometry, self.n_threads, self.n_rows = points.geometry, points.n_threads, len(points)
-        self.rng, self.shortlist, self.compression = rng, shortlist, compression
-        self.sample = _sample_of(points, rng)
+        self.seed, self.shortlist, self.compression = seed, shortlist, compression
         self.basis: NDArray[Any] | None = None
         self.basis_of: NDArray[np.float64] | None = None
         self.rank, self.margin, self.trials = 0, CERTAIN, _TRIALS
         self.rows: Rows | None = points.rows if project else None  # to be projected
         self.projected: NDArray[Any] | None = None
+        if not project:  # a chooser of mini-batches outlives the rows
+            self.sample = self._sample_of(points.rows)
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The random numbers."""
+        return np.random.default_rng(self.seed)
+
+    @cached_property
+    def sample(self) -> NDArray[Any]:
+        """Rows to calibrate on."""
+        assert self.rows is not None
+        return self._sample_of(self.rows)
+
+    def _sample_of(self, rows: Rows) -> NDArray[Any]:
+        return rows.take(sample_index(*rows.shape, self.rng)).astype(self.geometry.dtype)
 
     def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64] | None = None) -> Screen:
         """A screen for these centered centroids, whatever their weights."""
@@ -112,8 +132,8 @@ class ScreenChooser:
     def for_rows(self, points: Points) -> "ScreenChooser":
         """A copy that calibrates on these rows."""
         other = copy(self)
-        other.rng = deepcopy(self.rng)
-        other.sample, other.n_rows = _sample_of(points, other.rng), len(points)
+        other.rng, other.n_rows = deepcopy(self.rng), len(points)
+        other.sample = other._sample_of(points.rows)
         return other
 
     def is_outdated(self, listed: float, listed_at_first: float) -> bool:
@@ -168,7 +188,8 @@ class ScreenChooser:
         K, D = centers.shape
         best = self.dense(centers)
         lowest = float(best.macs)
-        ranks = [r for r in RANKS if self.rank / 2 <= r < lowest / 2 / (K + D)]
+        few = self.n_rows < _LEAST_ROWS or lowest < _LEAST_MACS
+        ranks = [] if few else [r for r in RANKS if self.rank / 2 <= r < lowest / 2 / (K + D)]
         self.rank, self.margin = 0, 0.0
         if not ranks:
             return best
@@ -227,10 +248,6 @@ def sample_index(n_rows: int, n_columns: int, rng: np.random.Generator) -> Index
     """The rows that a chooser calibrates on."""
     most = max(256, min(_SAMPLE, _SAMPLE_ENTRIES // n_columns))
     return np.asarray(rng.choice(n_rows, min(most, n_rows), replace=False), np.int64)
-
-
-def _sample_of(points: Points, rng: np.random.Generator) -> NDArray[Any]:
-    return points.rows.take(sample_index(*points.rows.shape, rng)).astype(points.geometry.dtype)
 
 
 def _objective(assignment: Assignment, screen: Screen) -> float:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from quickmeans.kmeans.assignment import Assigner, Assignment
 from quickmeans.kmeans.bounds import Bounds
 from quickmeans.kmeans.memory_pass import CORRECT_BELOW, cluster_sums, compute_sums, final_objective, weights_of
-from quickmeans.kmeans.passes import LastPass
+from quickmeans.kmeans.passes import LastPass, summed_pass
 from quickmeans.kmeans.refill import Move, Pool, RunningPool, farthest, largest_pool, refill
 from quickmeans.kmeans.rows import Index, Points, naming_rows
 
@@ -135,4 +135,4 @@ class ChunkPass:
     def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
         self.assign(assigner)
         objective = final_objective(self.sums, self.points, centers, self.labels)
-        return LastPass(self.labels, objective, self.n_settled / len(self.points))
+        return summed_pass(self.labels, objective, self.n_settled / len(self.points), self.sums)

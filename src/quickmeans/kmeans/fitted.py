@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.assignment import Assigner, Assignment, NotComparableError
+from quickmeans.kmeans.assignment import Assigner, NotComparableError
 from quickmeans.kmeans.blocks import block_rows, first_not_finite
 from quickmeans.kmeans.distances import distances
-from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry
+from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.memory_pass import difference_squares
 from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.product_rows import ProductRows
@@ -179,8 +179,4 @@ def labels_function(assigner: Assigner, n_threads: int) -> BlockFunction:
 
 
 def _labels(assigner: Assigner, n_threads: int, first: int, rows: NDArray[Any]) -> NDArray[np.int32]:
-    assignment = Assignment.empty(len(rows), assigner.geometry.dtype)
-    assigner.assign(rows, assignment, n_threads, exact_scores=False)
-    if assigner.geometry.spherical and (assignment.norms <= 0).any():
-        raise ValueError(NO_DIRECTION.format(first + int(np.argmax(assignment.norms <= 0))))
-    return assignment.labels
+    return assigner.label(rows, n_threads, first)[0]

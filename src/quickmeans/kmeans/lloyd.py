@@ -12,7 +12,7 @@ from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.dense import DenseSearch
 from quickmeans.kmeans.fitted import FittedClusters
-from quickmeans.kmeans.passes import Pass
+from quickmeans.kmeans.passes import LastPass, Pass
 from quickmeans.kmeans.rows import Points
 
 _WORTH = 1e-6  # empty clusters are filled again only if the last time lowered the objective by this share
@@ -96,40 +96,46 @@ def lloyd(
             return
 
 
-def lloyd_natively(search: DenseSearch, iterate: Iterate, *, max_iter: int, tol: float, observe: Observer) -> bool:
+def lloyd_natively(
+    search: DenseSearch, iterate: Iterate, *, max_iter: int, tol: float, observe: Observer | None
+) -> bool:
     """The same on a copy of the rows, from the centroids of a search; whether the observer asked to stop.
 
-    An empty cluster gets a part of the cluster that gains most by a split, as long as that lowers the objective.
+    Without an observer all iterations are one native call. An empty cluster gets a part of the cluster that gains most
+    by a split, as long as that lowers the objective.
     """
-    native, scale, lowest = search.native, search.objective_unit, np.inf
+    native, lowest = search.native, np.inf
     while iterate.n_iter < max_iter and not iterate.converged:
-        native.iterate(1, tol / search.square_unit)
-        iterate.centers = search.centers()
-        iterate.history += [scale * native.assigned, scale * native.objective]
-        iterate.n_iter += 1
-        n_empty = int(np.count_nonzero(native.cluster_weights() == 0))
-        worth = native.objective < (1 - _WORTH) * lowest and iterate.n_iter < max_iter
-        moved = native.swap(n_empty) if n_empty and worth else 0
+        try:
+            native.iterate(1 if observe else max_iter - iterate.n_iter, tol / search.square_unit, until_empty=True)
+        finally:  # Ctrl-C leaves the iterations that were complete
+            objectives = native.history
+            iterate.history += [search.objective_unit * objective for objective in objectives]
+            iterate.n_iter += len(objectives) // 2
+            iterate.centers = search.centers()
+        worth = native.n_empty and native.objective < (1 - _WORTH) * lowest and iterate.n_iter < max_iter
+        moved = native.swap(native.n_empty) if worth else 0
         lowest = native.objective if moved else lowest
         iterate.converged = native.converged and not moved
-        if observe(iterate.n_iter, iterate.history[-1]):
+        if observe is not None and observe(iterate.n_iter, iterate.history[-1]):
             return True
     return False
 
 
-def finish(passes: Pass, iterate: Iterate) -> Clustering:
-    """Labels and objective of the centroids of an iterate."""
-    last = passes.last(iterate.assigner, iterate.centers)
-    counts = passes.sums.weights.copy() if iterate.counts is None else iterate.counts
-    n_filled = int(np.count_nonzero(passes.sums.sizes))
-    return Clustering(iterate, last.labels, last.objective, last.n_candidates, counts, n_filled)
+def finish(last: Callable[[Assigner, NDArray[np.float64]], LastPass], iterate: Iterate) -> Clustering:
+    """Labels and objective of the centroids of an iterate, by a last pass."""
+    found = last(iterate.assigner, iterate.centers)
+    counts = found.weights if iterate.counts is None else iterate.counts
+    return Clustering(iterate, found.labels, found.objective, found.n_candidates, counts, found.n_filled)
 
 
-def finish_means(passes: Pass, points: Points, iterate: Iterate, choose: ScreenChooser) -> Clustering:
+def finish_means(
+    last: Callable[[Assigner, NDArray[np.float64]], LastPass], points: Points, iterate: Iterate, choose: ScreenChooser
+) -> Clustering:
     """The same for means: rounded as they will be returned, with the screen that `predict` will use."""
     iterate.centers = points.rounded(iterate.centers)
     iterate.assigner = screen = choose.last(iterate.assigner, iterate.centers)
-    result = finish(passes, iterate)
+    result = finish(last, iterate)
     iterate.assigner = screen.with_projected(None)  # the screen outlives the rows
     return result
 

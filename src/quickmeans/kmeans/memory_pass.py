@@ -108,10 +108,22 @@ class MemoryPass:
         self._update()
 
     def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
-        self.assign(assigner)
-        labels = self.assignment.labels
-        objective = final_objective(self.sums, self.points, centers, labels)
-        return LastPass(labels, objective, self.assignment.n_settled / len(self.points))
+        return last_pass(self.points, assigner, centers)
+
+
+def last_pass(points: Points, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
+    """Label the rows in memory, and sum up the squared differences; `centers` are centered, in float64."""
+    labels, objective, n_settled, weights = np.empty(len(points), np.int32), 0.0, 0, points.weights
+    for place, block in points.rows.blocks():
+        with naming_rows(points.rows, place.start, block):
+            labels[place], count = assigner.label(block, points.n_threads, place.start)
+        squares = difference_squares(block, labels[place], centers, points.geometry)
+        objective += float(squares.sum() if weights is None else squares @ weights[place])
+        n_settled += count
+    sizes = np.bincount(labels if weights is None else labels[weights > 0], minlength=len(centers))
+    totals = sizes if weights is None else np.bincount(labels, weights, len(centers))
+    filled = int(np.count_nonzero(sizes))
+    return LastPass(labels, objective, n_settled / len(points), totals.astype(np.float64), filled)
 
 
 def cluster_sums(points: Points, n_clusters: int) -> ClusterSums:

@@ -10,9 +10,9 @@ from quickmeans.kmeans.assignment import Assigner, NotComparableError
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.minibatch import BatchResult, MiniBatch
 from quickmeans.kmeans.rows import Batch, Context, Points, Start, refuse_not_finite
-from quickmeans.kmeans.run import assigner_maker, starting_centers
+from quickmeans.kmeans.run import assigner_maker
 from quickmeans.kmeans.settings import Settings
-from quickmeans.kmeans.start import chooser
+from quickmeans.kmeans.start import chooser, starting_centers
 from quickmeans.threads import with_one_blas_thread
 
 
@@ -52,7 +52,7 @@ def first_batch(
         points.geometry = fitted.assigner.geometry  # the mean of the first rows stays
         start = Start(fitted.centers, counts)
         last = None if fitted.assigner.centers_are_means else fitted.assigner
-    choose = chooser(alone, points, np.random.default_rng(seeds[1]))
+    choose = chooser(alone, points, seeds[1])
     make = assigner_maker(alone, points.geometry, last, choose)
     weights = np.zeros(settings.n_clusters) if start.counts is None else start.counts
     return MiniBatch(points.geometry, start.centers, weights, make)

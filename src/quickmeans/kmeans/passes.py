@@ -16,11 +16,26 @@ CANCELLED = 1e-8
 
 @dataclass(frozen=True)
 class LastPass:
-    """What the last pass gives: labels (lazy on a cluster), objective, exact scores per row."""
+    """What the last pass gives.
+
+    Attributes
+    ----------
+    labels : array
+        Lazy on a cluster.
+    objective : float
+    n_candidates : float
+        Exact scores per row.
+    weights : array of shape (n_clusters,)
+        Of the rows of each cluster.
+    n_filled : int
+        How many clusters have rows with weight.
+    """
 
     labels: Any
     objective: float
     n_candidates: float
+    weights: NDArray[np.float64]
+    n_filled: int
 
 
 class Pass(Protocol):
@@ -51,3 +66,8 @@ class Pass(Protocol):
 
     def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
         """Assign every row once more and sum up; `centers` are the centered centroids of the assigner in float64."""
+
+
+def summed_pass(labels: Any, objective: float, n_candidates: float, sums: ClusterSums) -> LastPass:
+    """The results of a last pass that has summed up all rows."""
+    return LastPass(labels, objective, n_candidates, sums.weights.copy(), int(np.count_nonzero(sums.sizes)))

@@ -50,6 +50,10 @@ class ProductRows:
         assignment.labels[:], assignment.best[:] = labels[:, 0], scores[:, 0]
         assignment.n_listed = assignment.n_settled = 0
 
+    def label(self, rows: NDArray[Any], n_threads: int, first: int = 0) -> tuple[NDArray[np.int32], int]:
+        """The labels of the rows; no candidate needs an exact score."""
+        return self.nearest(rows, 1, 1, n_threads)[0][:, 0].astype(np.int32), 0
+
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:

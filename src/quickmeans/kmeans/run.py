@@ -1,6 +1,7 @@
 """One run of a fit: a start, and the iterations from there."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -21,10 +22,11 @@ from quickmeans.kmeans.lloyd import (
     lloyd_natively,
     stopping_at_interrupt,
 )
+from quickmeans.kmeans.memory_pass import last_pass
 from quickmeans.kmeans.minibatch import AssignerMaker, mini_batch_means
-from quickmeans.kmeans.rows import Context, Points, Start
+from quickmeans.kmeans.rows import Context, Points
 from quickmeans.kmeans.settings import Settings
-from quickmeans.kmeans.start import chooser, given_start, iterates_natively, run_generators
+from quickmeans.kmeans.start import chooser, iterates_natively, screen_seed, start_generator, starting_centers
 from quickmeans.threads import with_one_blas_thread
 
 _ROUNDING = 1e-9  # objectives that differ by a smaller share are equal
@@ -44,6 +46,10 @@ class Checkpoint(Protocol):
 
 class Progress(Protocol):
     """Somebody who looks on."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody wants to know of every iteration."""
 
     def say(self, text: str) -> None:
         """Show a line."""
@@ -73,50 +79,51 @@ def best_of(run: Callable[[int], Clustering], seeds: Iterable[int]) -> tuple[Clu
     return best, False
 
 
-@with_one_blas_thread
 def run_once(
     settings: Settings, points: Points, seed: int, progress: Progress, checkpoint: Checkpoint | None = None
 ) -> Clustering:
     """The clustering of the points that follows from the settings and a seed."""
     seed = seed if checkpoint is None else checkpoint.seed
-    start_rng, screen_rng = run_generators(seed)
-    choose = chooser(settings, points, screen_rng)
+    context = Context(settings, start_generator(seed), seed, progress.say, progress.searched)
+    choose = chooser(settings, points, screen_seed(seed))
+    if iterates_natively(points, settings):
+        return _run_natively(points, context, choose, progress)
+    return _run_with_screens(points, context, choose, progress, checkpoint)
+
+
+def _run_natively(points: Points, context: Context, choose: ScreenChooser, progress: Progress) -> Clustering:
+    """Search and iterate on a copy of the rows, then on the rows themselves if float32 rounds them, and finish."""
+    settings, start = context.settings, starting_centers(points, context)
+    search = start.search or DenseSearch.of(points.dense(), start.centers, points.geometry)
+    iterate = Iterate(start.centers, choose.dense(start.centers), history=list(start.history))
+    iterate.interrupted, tol = start.interrupted, points.tolerance(settings.tol)
+    observe = progress if progress.watched else None
+    if not start.ended:
+        with stopping_at_interrupt(iterate):
+            stopped = lloyd_natively(search, iterate, max_iter=settings.max_iter, tol=tol, observe=observe)
+            if points.result_dtype == np.float64 and not stopped and iterate.n_iter < settings.max_iter:
+                iterate.converged, iterate.assigner = False, choose.dense(iterate.centers)
+                passes = points.rows.passes(points, settings.n_clusters, stateless=False)
+                lloyd(passes, iterate, choose.dense, max_iter=settings.max_iter, tol=tol, observe=observe)
+    iterate.assigner = choose.once(iterate.centers)
+    return finish_means(partial(last_pass, points), points, iterate, choose)
+
+
+@with_one_blas_thread
+def _run_with_screens(
+    points: Points, context: Context, choose: ScreenChooser, progress: Progress, checkpoint: Checkpoint | None
+) -> Clustering:
+    """Start or resume, and iterate with screens, or as the settings say, pass by pass."""
+    settings, seed = context.settings, context.seed
     iterate = None if checkpoint is None else checkpoint.resume(choose)
     if iterate is None:
-        start = starting_centers(points, Context(settings, start_rng, seed, progress.say, progress.searched))
-        if iterates_natively(points, settings):
-            return _iterated_natively(settings, points, start, choose, progress)
+        start = starting_centers(points, context)
         counts = None if settings.batch_size is None else start.counts
         iterate = Iterate(start.centers, choose(start.centers), counts=counts, interrupted=start.interrupted)
         if counts is not None:
             choose.choose_once()
     observe = progress if checkpoint is None else _writing(checkpoint, iterate, choose, progress)
     return _iterated(settings, points, iterate, choose, seed, observe)
-
-
-def _iterated_natively(
-    settings: Settings, points: Points, start: Start, choose: ScreenChooser, observe: Observer
-) -> Clustering:
-    """Iterate on a copy of all rows until convergence, then on the rows themselves if float32 rounds them; finish."""
-    search = start.search or DenseSearch.of(points.dense(), start.centers, points.geometry)
-    iterate = Iterate(start.centers, choose.dense(start.centers), history=list(start.history))
-    iterate.interrupted, tol = start.interrupted, points.tolerance(settings.tol)
-    passes = points.rows.passes(points, settings.n_clusters, stateless=False)
-    if not start.ended:
-        with stopping_at_interrupt(iterate):
-            stopped = lloyd_natively(search, iterate, max_iter=settings.max_iter, tol=tol, observe=observe)
-            if points.result_dtype == np.float64 and not stopped and iterate.n_iter < settings.max_iter:
-                iterate.converged, iterate.assigner = False, choose.dense(iterate.centers)
-                lloyd(passes, iterate, choose.dense, max_iter=settings.max_iter, tol=tol, observe=observe)
-    iterate.assigner = choose.once(iterate.centers)
-    return finish_means(passes, points, iterate, choose)
-
-
-def starting_centers(points: Points, context: Context) -> Start:
-    """Centered starting centroids: by name, given, or from a function."""
-    if isinstance(context.settings.init, str):
-        return points.rows.start(points, context)
-    return given_start(points, context)
 
 
 def _iterated(
@@ -140,8 +147,8 @@ def _iterated(
                 iterate.assigner, iterate.converged = sharper, False  # the few rows that the margin misled move now
                 lloyd(passes, iterate, choose, max_iter=settings.max_iter, tol=tol, observe=observe)
     if settings.learns_product:
-        return finish(passes, iterate)
-    return finish_means(passes, points, iterate, choose)
+        return finish(passes.last, iterate)
+    return finish_means(passes.last, points, iterate, choose)
 
 
 def assigner_maker(

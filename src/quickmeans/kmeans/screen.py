@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quickmeans import kernels
 from quickmeans.kmeans.assignment import Assignment, NotComparableError
-from quickmeans.kmeans.geometry import Geometry, squared_norms
+from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry, squared_norms
 from quickmeans.transform import SparseProduct
 
 CERTAIN = 1.0
@@ -147,6 +147,19 @@ class Screen:
         if bad >= 0:
             raise NotComparableError(self.dtype, bad if index is None else int(index[bad]))
         assignment.norms_known, assignment.n_listed, assignment.n_settled = True, native.n_listed, native.n_settled
+
+    def label(self, rows: NDArray[Any], n_threads: int, first: int = 0) -> tuple[NDArray[np.int32], int]:
+        """The labels of the rows; see :class:`quickmeans.kmeans.assignment.Assigner`."""
+        if self.product is None and not self.shortlist and not self.geometry.spherical:
+            labels, bad = self._bound.label(rows, n_threads)
+            if bad >= 0:
+                raise NotComparableError(self.dtype, bad)
+            return labels, 0
+        assignment = Assignment.empty(len(rows), self.dtype)
+        self.assign(rows, assignment, n_threads, exact_scores=False)
+        if self.geometry.spherical and (assignment.norms <= 0).any():
+            raise ValueError(NO_DIRECTION.format(first + int(np.argmax(assignment.norms <= 0))))
+        return assignment.labels, assignment.n_settled
 
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int

@@ -24,19 +24,20 @@ class Effort(NamedTuple):
     Attributes
     ----------
     passes : float
-        The largest amount of work, in passes that compare every row with every centroid.
+        The largest amount of work, in passes that compare every row with every centroid; where every iteration is one,
+        in four of them.
     work : tuple of float
-        The same in multiply-adds, at least and at most: about 4e10 of them take a second on two cores.
+        The same in multiply-adds, at least and at most: 2e10 to 4e10 of them take a second on two cores.
     patience : float
         A breath that hardly pays is followed by one of this share of its size.
     """
 
     passes: float
-    work: tuple[float, float] = (1.2e8, 6e10)
+    work: tuple[float, float] = (2e7, 6e10)
     patience: float = 0.5
 
 
-SEARCHES = {"none": Effort(0), "auto": Effort(16), "thorough": Effort(160, (1.2e9, 6e11), 0.8)}
+SEARCHES = {"none": Effort(0), "auto": Effort(16), "thorough": Effort(160, (2e8, 6e11), 0.8)}
 _COMPRESSION = 10.0  # of the product whose rows are the centroids: about that of the paper's factors
 
 

@@ -1,6 +1,6 @@
 """Where the centroids start."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -139,17 +139,20 @@ def _sample(n_rows: int, weights: NDArray[np.float64] | None, size: int, rng: np
 
 def sampled_rows(shape: tuple[int, int], weights: NDArray[np.float64] | None, settings: Settings, seed: int) -> Index:
     """The numbers, in ascending order, of the rows of a stream that a run with this seed takes for its samples."""
-    start_rng, screen_rng = run_generators(seed)
-    calibration = sample_index(*shape, screen_rng)
+    calibration = sample_index(*shape, np.random.default_rng(screen_seed(seed)))
     if not isinstance(settings.init, str):
         return np.unique(calibration)
-    return np.union1d(calibration, stream_sample(shape, weights, settings.n_clusters, start_rng))
+    return np.union1d(calibration, stream_sample(shape, weights, settings.n_clusters, start_generator(seed)))
 
 
-def run_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """The random numbers of a run: for its start, and for the choice of screens."""
-    start_rng, screen_rng = np.random.default_rng(seed).spawn(2)
-    return start_rng, screen_rng
+def start_generator(seed: int) -> np.random.Generator:
+    """The random numbers of a run for its start."""
+    return np.random.default_rng((seed, 0))
+
+
+def screen_seed(seed: int) -> tuple[int, int]:
+    """The seed of a run for the choice of screens."""
+    return seed, 1
 
 
 # ---- the search ------------------------------------------------------------------------------------------------------
@@ -227,15 +230,22 @@ def _search(points: Points, rows: DenseRows, centers: NDArray[np.float64], conte
 # ---- what the user gives ---------------------------------------------------------------------------------------------
 
 
-def chooser(settings: Settings, points: Points, rng: np.random.Generator) -> ScreenChooser:
+def chooser(settings: Settings, points: Points, seed: int | Sequence[int]) -> ScreenChooser:
     """What chooses the screens of a run over these points."""
     compression = None if settings.learns_product else settings.compression
     project = settings.batch_size is None and not settings.stateless
     shortlist = min(settings.shortlist or 0, settings.n_clusters)
-    return ScreenChooser(points, rng, shortlist=shortlist, compression=compression, project=project)
+    return ScreenChooser(points, seed, shortlist=shortlist, compression=compression, project=project)
 
 
-def given_start(points: Points, context: Context) -> Start:
+def starting_centers(points: Points, context: Context) -> Start:
+    """Centered starting centroids: by name, given, or from a function."""
+    if isinstance(context.settings.init, str):
+        return points.rows.start(points, context)
+    return _given_start(points, context)
+
+
+def _given_start(points: Points, context: Context) -> Start:
     """Centroids that the user gives, or that a function of theirs makes; moved only if a search was asked for."""
     init = context.settings.init
     if callable(init):
