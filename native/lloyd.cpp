@@ -48,18 +48,20 @@ Search::Search(const float* rows, std::int64_t n, std::int64_t n_columns, const 
       chunk_rows_(kMostChunkRows / set.single.nearest.lanes * set.single.nearest.lanes),
       rounding_(rounding_of(n_columns)),
       norms_(std::size_t(n)),
-      order_(std::size_t(n)),
       changes_(std::size_t(n)) {
-    std::vector<double> squares(static_cast<std::size_t>(n));
+    std::vector<double> sums(std::size_t(n_chunks()), 0);
     const auto chunk = [&](std::int64_t c, int, const Poll& own_poll) {
-        set_.routines.square_rows(rows_, n_columns_, chunk_of(c), squares.data(), own_poll);
+        const Range part = chunk_of(c);
+        double squares[kMostChunkRows];
+        set_.routines.square_rows(rows_ + part.first * n_columns_, n_columns_, {0, part.count}, squares, own_poll);
+        for (std::int64_t i = 0; i < part.count; ++i) {
+            norms_[part.first + i] = float(squares[i]);
+            sums[std::size_t(c)] += weights[part.first + i] * squares[i];
+        }
         return true;
     };
     for_each_chunk(n_chunks(), threads_for(work_of_rows(n, n_columns, 0), n_threads), chunk, poll);
-    for (std::int64_t i = 0; i < n; ++i) {
-        norms_[i] = float(squares[i]);
-        scatter_ += weights[i] * squares[i];
-    }
+    scatter_ = std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 // Scores and squares in float32 are wrong by at most so large a share of the squares in them: twice the root of the
@@ -125,12 +127,10 @@ void Search::place(const float* centers, std::int64_t n_centers, const Poll& pol
     for (std::int64_t k = 0; k < n_centers; ++k) set_center(k, centers + k * n_columns_);
     const auto n = std::size_t(n_);
     now_.labels.assign(n, -1);
-    now_.seconds.assign(n, -1);
     now_.summed.assign(n, -1);
     now_.bounded = double(n_centers) * (double(n_columns_) + kWorkPerScore) > kBoundsPay;
-    best_.resize(n);
-    next_.resize(n);
     if (!now_.bounded) return make_tiles(poll);
+    make_room_for_seconds();
     now_.upper.assign(n, kInfinity);
     now_.lower.assign(n, 0);
     measure_all(poll);
@@ -157,6 +157,13 @@ NearestJob<float> Search::nearest_job(const std::int64_t* index, bool two) {
     job.best = best_.data();
     job.next = next_.data();
     return job;
+}
+
+// Memory for what is known of the second nearest centers.
+void Search::make_room_for_seconds() {
+    now_.seconds.resize(std::size_t(n_), -1);
+    best_.resize(std::size_t(n_));
+    next_.resize(std::size_t(n_));
 }
 
 // Adjust the bounds of these rows to the last shifts of the centers; the rows that are in doubt.
@@ -250,15 +257,18 @@ std::int64_t Search::assign(const Poll& poll) {
     const auto chunk = [&](std::int64_t c, int thread, const Poll& own_poll) {
         all += assign_chunk(c, thread, own_poll);
         const Range rows = chunk_of(c);
-        std::int64_t *const changes = changes_.data() + rows.first, count = 0;
-        for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i) {
-            changes[count] = i;
-            count += now_.labels[i] != now_.summed[i];
+        const std::int32_t *const labels = now_.labels.data() + rows.first, *const summed =
+                                                                                now_.summed.data() + rows.first;
+        std::uint16_t* const changes = changes_.data() + rows.first;
+        std::int64_t count = 0;
+        for (std::int64_t i = 0; i < rows.count; ++i) {
+            changes[count] = std::uint16_t(i);
+            count += labels[i] != summed[i];
         }
+        std::vector<char>& own = touched[std::size_t(thread)];
         for (std::int64_t j = 0; j < count; ++j) {
-            const std::int32_t was = now_.summed[changes[j]];
-            if (was >= 0) touched[std::size_t(thread)][was] = 1;
-            touched[std::size_t(thread)][now_.labels[changes[j]]] = 1;
+            if (summed[changes[j]] >= 0) own[summed[changes[j]]] = 1;
+            own[labels[changes[j]]] = 1;
         }
         n_changes_[std::size_t(c)] = count;
         return true;
@@ -275,6 +285,7 @@ std::int64_t Search::assign(const Poll& poll) {
 
 void Search::group(const Poll& poll) {
     starts_.resize(std::size_t(now_.n_centers + 1));
+    order_.resize(std::size_t(n_));
     group_by_label(now_.labels.data(), n_, now_.n_centers, order_.data(), starts_.data(), poll);
     work_ += double(n_) * kWorkPerRow;
 }

@@ -39,6 +39,7 @@ void Search::require_labels() const {
 // The scores of the two nearest centers of every row, where no bounds are kept.
 void Search::find_seconds(const Poll& poll) {
     pack();
+    make_room_for_seconds();
     const int n_threads = threads_for(work_of_rows(n_, n_columns_, now_.n_centers), n_threads_);
     memory_.resize(std::size_t(n_threads));
     const auto chunk = [&](std::int64_t c, int thread, const Poll& own_poll) {

@@ -103,6 +103,7 @@ class Search {
     void measure_all(const Poll& poll);
     void measure(const std::vector<std::int64_t>& moved, const Poll& poll);
     void set_steps(const std::vector<float>& shift);
+    void make_room_for_seconds();
     void find_seconds(const Poll& poll);
     void price(const Poll& poll);
     void split_all(const Poll& poll);
@@ -130,8 +131,9 @@ class Search {
     double work_ = 0;
     float largest_square_ = 0;  // of the centers
     std::vector<std::int64_t> order_, starts_;
-    std::vector<std::int64_t> changes_, n_changes_;  // rows with new labels, from the first row of each chunk on
-    std::vector<double> partial_;  // of each block of changes: the sums and the weights of all clusters
+    std::vector<std::uint16_t> changes_;   // rows with new labels, counted from the first of their chunk,
+    std::vector<std::int64_t> n_changes_;  // so many for each chunk, from its first row's place on
+    std::vector<double> partial_;          // of each block of changes: the sums and the weights of all clusters
     std::vector<std::int64_t> partial_sizes_;
     std::vector<std::vector<float>> memory_,
         largest_;  // per thread: for tiles; the largest upper bound of each cluster

@@ -77,8 +77,9 @@ inline void add_members(const SumJob& job, std::int64_t cluster, const Range& co
     }
 }
 
-// Take rows from the clusters that they leave and add them to those that they join.
-inline void add_changes(const ChangeJob& job, const Range& changes, const ClusterTotals& totals, const Poll& poll) {
+// Take rows from the clusters that they leave and add them to those that they join: so many rows of the chunk that
+// begins with the first row of the range.
+inline void add_changes(const ChangeJob& job, const Range& chunk, const ClusterTotals& totals, const Poll& poll) {
     const std::int64_t D = job.n_columns;
     Pacer pacer{poll};
     const auto add = [&](std::int64_t k, double weight, const float* __restrict x) {
@@ -86,8 +87,8 @@ inline void add_changes(const ChangeJob& job, const Range& changes, const Cluste
         for (std::int64_t d = 0; d < D; ++d) sum[d] += weight * double(x[d]);
         totals.weights[k] += weight;
     };
-    for (std::int64_t j = changes.first; j < changes.first + changes.count; ++j) {
-        const std::int64_t i = job.changes[j], was = job.summed[i], is = job.labels[i];
+    for (std::int64_t j = chunk.first; j < chunk.first + chunk.count; ++j) {
+        const std::int64_t i = chunk.first + job.changes[j], was = job.summed[i], is = job.labels[i];
         if (was >= 0) add(was, -job.weights[i], job.rows + i * D), --totals.sizes[was];
         add(is, job.weights[i], job.rows + i * D);
         ++totals.sizes[is];

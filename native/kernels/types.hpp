@@ -229,10 +229,10 @@ struct PanelJob {
 struct ChangeJob {
     const float* rows;  // n_columns each
     std::int64_t n_columns;
-    const double* weights;        // one per row
-    const std::int64_t* changes;  // rows
-    const std::int32_t* labels;   // the clusters they join
-    std::int32_t* summed;         // IN/OUT  those they leave, or -1
+    const double* weights;         // one per row
+    const std::uint16_t* changes;  // rows, counted from the first of their chunk, from that row's place on
+    const std::int32_t* labels;    // the clusters they join
+    std::int32_t* summed;          // IN/OUT  those they leave, or -1
 };
 struct ClusterTotals {
     double* sums;  // n_clusters x n_columns
@@ -330,7 +330,7 @@ struct SparseJob {
 // The kernels that do not depend on the type of the product.
 struct Routines {
     void (*add_members)(const SumJob&, std::int64_t cluster, const Range& columns, const Poll&);
-    void (*add_changes)(const ChangeJob&, const Range& changes, const ClusterTotals&, const Poll&);
+    void (*add_changes)(const ChangeJob&, const Range& chunk, const ClusterTotals&, const Poll&);
     void (*moments)(const MomentJob&, std::int64_t block, const Range& rows, const Poll&);
     void (*seed_block)(const SeedJob&, std::int64_t block, const Poll&);
     void (*all_scores)(const PanelJob&, const Range& rows, float* out, const Poll&);

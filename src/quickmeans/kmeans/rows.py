@@ -212,21 +212,22 @@ class Points:
 
         Of few rows, equal ones become one with the sum of their weights, in an order that does not depend on theirs.
         """
-        places = np.arange(len(self)) if index is None else index
-        if self.weights is not None:
+        few = len(self) <= _FEW_ROWS and len(self) * self.n_columns <= _FEW_ENTRIES
+        places = np.arange(len(self)) if index is None and (few or self.weights is not None) else index
+        if places is not None and self.weights is not None:
             places = places[self.weights[places] > 0]
-        weights = np.ones(len(places)) if self.weights is None else np.asarray(self.weights[places], np.float64)
-        if len(places) <= _FEW_ROWS and len(places) * self.n_columns <= _FEW_ENTRIES:
+        n_rows = len(self) if places is None else len(places)
+        weights = np.ones(n_rows) if self.weights is None else np.asarray(self.weights[places], np.float64)
+        if few and places is not None:
             first, inverse = distinct_rows(self.rows.take(places))
-            places, weights = places[first], np.bincount(inverse, weights).astype(np.float64)
+            places, weights, n_rows = places[first], np.bincount(inverse, weights).astype(np.float64), len(first)
         geometry, spread = self.geometry, (self.scatter / self.total) ** 0.5
         narrow = self.rows.dtype == np.float32 and geometry.dtype == np.float32 and not geometry.spherical
         unit = 1.0 if geometry.spherical or _SMALL < spread < _LARGE or not spread else 2.0 ** round(np.log2(spread))
         weight_unit = float(weights.mean()) if len(weights) else 1.0
         origin = geometry.mean.astype(np.float32) if narrow else geometry.mean
-        rows = np.empty((len(places), self.n_columns), np.float32)
-        for part in slices(len(places), block_rows(self.n_columns)):
-            block = self.rows.take(places[part])
+        rows = np.empty((n_rows, self.n_columns), np.float32)
+        for part, block in self._pieces(places):
             if narrow:
                 np.subtract(block, origin, out=rows[part])
                 if unit != 1:
@@ -235,6 +236,16 @@ class Points:
                 rows[part] = geometry.centered(block.astype(np.float64)) / unit
         origin, weights = origin.astype(np.float64), weights / weight_unit
         return DenseRows(rows, weights, origin, unit, weight_unit, geometry.spherical, self.n_threads)
+
+    def _pieces(self, places: Index | None) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """The rows at these places, or all, some at a time."""
+        step = block_rows(self.n_columns)
+        if places is not None:
+            yield from ((part, self.rows.take(places[part])) for part in slices(len(places), step))
+            return
+        for place, block in self.rows.blocks():
+            for part in slices(len(block), step):
+                yield slice(place.start + part.start, place.start + part.stop), block[part]
 
 
 def local_points(rows: Rows, n_threads: int, *, spherical: bool) -> Points:
