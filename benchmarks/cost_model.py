@@ -31,6 +31,8 @@ IN_USE = {
     "sparse entry / dense entry": "1 / 0.4, kDenseSliceShare in native/product.cpp",
     "starting a thread": "1e7, kWorkPerThread in native/product.cpp",
     "adding an entry to a sum": "1e7 / 1e6, kWorkPerThread / kEntriesPerThread in native/sums.cpp",
+    "comparing a row": "160, kWorkPerRow in native/work.hpp",
+    "comparing a row with a center": "4, kWorkPerScore in native/work.hpp",
     "settling a candidate": "3000, _SETTLE in kmeans/cost.py",
     "settling, per entry of the row": "8, _SETTLE_ENTRY in kmeans/cost.py",
     "listing a candidate": "300, _LIST in kmeans/cost.py",
@@ -57,6 +59,24 @@ def product_seconds(density: float, rng: np.random.Generator) -> float:
     X, offset = rng.standard_normal((N, D)).astype(np.float32), np.zeros(K, np.float32)
     product = kernels.Product([S], FLOAT32)
     return best(lambda: product.nearest(X, 1, offset, 0.0, 1)) / (N * (S.nnz if density < 1 else S.size))
+
+
+def nearest_seconds(rng: np.random.Generator) -> list[float]:
+    """Seconds per row, per score and per multiply-add of comparing rows with all centers.
+
+    Times for several dimensions and numbers of centers are fitted by a non-negative combination, relative errors
+    squared.
+    """
+    costs, times = [], []
+    for n_columns in (2, 4, 10, 30, 100, 250):
+        X = rng.standard_normal((8 * N, n_columns)).astype(np.float32)
+        for n_centers in (2, 8, 32, 128, 512):
+            centers, zeros = X[:n_centers], np.zeros(n_centers)
+            screen = kernels.Screen(None, centers, np.zeros(n_columns), None, zeros, None)
+            times.append(best(partial(screen.label, X), seconds=0.5) / len(X))
+            costs.append([1, n_centers, n_columns * n_centers, n_columns])
+    scale = 1 / np.array(times)
+    return list(nnls(np.array(costs) * scale[:, None], np.ones(len(times)))[0][:3])
 
 
 def thread_seconds() -> float:
@@ -150,7 +170,9 @@ def measure() -> tuple[dict[str, float], dict[str, float]]:
     dense, sparse = product_seconds(1, rng), product_seconds(0.05, rng)
     listed = list_seconds(rng)
     settled, settled_entry = settle_seconds(listed, rng)
+    row, score, entry = nearest_seconds(rng)
     rates = {
+        "comparing rows with all centers": 1e-9 / entry,
         "dense product": 1e-9 / dense,
         "sparse product": 1e-9 / sparse,
     }
@@ -158,6 +180,8 @@ def measure() -> tuple[dict[str, float], dict[str, float]]:
         "sparse entry / dense entry": sparse / dense,
         "starting a thread": thread_seconds() / dense,
         "adding an entry to a sum": sum_seconds(rng) / dense,
+        "comparing a row": row / entry,
+        "comparing a row with a center": score / entry,
         "settling a candidate": settled / dense,
         "settling, per entry of the row": settled_entry / dense,
         "listing a candidate": listed / dense,

@@ -21,7 +21,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t kChangesPerCenter = 16, kMostBlocks = 32;
 // Comparing a row with all centers must take as long as this many multiply-adds for bounds to be worth their keeping,
 // which takes as long as this many for a row that is skipped.
-constexpr double kBoundsPay = 600, kWorkPerSkipped = 40;
+constexpr double kBoundsPay = 1200, kWorkPerSkipped = 160;
 // With bounds a search compares about a quarter of the rows in an iteration; it may take as many iterations without.
 constexpr double kUnbounded = 4;
 constexpr double kWorkPerMean = 16;  // a number of a center: pack it, move it, add up its squares

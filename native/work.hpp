@@ -7,11 +7,10 @@
 namespace quickmeans {
 
 // Comparing a row with a center takes as long as this many multiply-adds on top of those of its columns, and reading
-// and writing a row as long as this many. (benchmarks/cost_model.py measures both.)
-constexpr double kWorkPerScore = 12, kWorkPerRow = 64;
-// What a thread must have to do: starting one takes 20 to 50 microseconds, a thread does 10 to 30 multiply-adds in a
-// nanosecond.
-constexpr double kWorkPerThread = 2e6;
+// and writing a row as long as this many (benchmarks/cost_model.py: 3 and 170, at 42 multiply-adds in a nanosecond).
+constexpr double kWorkPerScore = 4, kWorkPerRow = 160;
+// What a thread must have to do: starting one takes about 30 microseconds, and this much 100.
+constexpr double kWorkPerThread = 4e6;
 
 inline double work_of_rows(std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_centers) {
     return double(n_rows) * (kWorkPerRow + double(n_centers) * (kWorkPerScore + double(n_columns)) + double(n_columns));

@@ -25,7 +25,8 @@ _WHOLE_ENTRIES = 1 << 24  # and ends with all rows if a copy of them in memory t
 _SAMPLE_ENTRIES = 1 << 22  # else it has as many rows as 16 MB hold,
 _MOST_ENTRIES = 1 << 26  # or, if these are fewer than 64 per centroid, up to 256 MB of rows
 _FLAT_WORK = 1 << 33  # multiply-adds of a pass over the first rows, 0.2 seconds on two cores: beyond, start by levels
-_TINY_WORK = 1e5  # multiply-adds of a pass, some microseconds: a search takes less time than to begin a fit,
+_TINY_ENTRIES = 1 << 12  # numbers in X: a search takes less time than to begin a fit,
+_TINY_ROWS = 512  # of at most so many rows,
 _TINY_DRAWS = 4  # so there are some, at most so many, until the best two agree
 _AGREE = 1e-6  # to this share
 _FIRST_ITERATIONS = 3  # before the first swaps
@@ -172,7 +173,7 @@ def _drawn_start(points: Points, rows: DenseRows, context: Context, *, whole: bo
     """Draw centroids from some rows and move them while that pays; for very few rows, keep the best of several."""
     settings = context.settings
     assert isinstance(settings.init, str)
-    tiny = rows.rows.size * settings.n_clusters < _TINY_WORK and settings.effort.passes
+    tiny = rows.rows.size <= _TINY_ENTRIES and len(rows) <= _TINY_ROWS and settings.effort.passes
     context = replace(context, observe=lambda move, objective: False) if tiny else context
     starts: list[Start] = []
     for _ in range(_TINY_DRAWS if tiny else 1):
