@@ -9,6 +9,7 @@
 #pragma once
 
 #include "chain.hpp"
+#include "distances.hpp"
 #include "gaussian.hpp"
 #include "nearest.hpp"
 #include "refine.hpp"
@@ -45,6 +46,7 @@ constexpr Kernels<T> kKernels{
     .product = {with_lanes<ProductTile, T, ProductJob<T>>, product_row<T>},
     .settle = {with_lanes<SettleTile, T, SettleJob<T>>, settle_row<T>},
     .gaussian = {with_lanes<GaussianTile, T, GaussianJob<T>>, gaussian_row<T>},
+    .distances = distances<T>,
 };
 
 constexpr InstructionSet kInstructionSet{
@@ -55,6 +57,7 @@ constexpr InstructionSet kInstructionSet{
     .twofold = kKernels<double>,
     .routines = {.add_members = add_members,
                  .moments = moments,
+                 .squared_differences = squared_differences,
                  .seed_block = seed_block,
                  .nearest = nearest,
                  .all_scores = all_scores,
