@@ -49,18 +49,26 @@ Distances<T>::Distances(const T* centers, std::int64_t n_centers, std::int64_t n
     panels_.resize(std::size_t(padded * n_columns));
     squares_.resize(std::size_t(padded));
     Pacer pacer{poll};
-    for (std::int64_t k = 0; k < n_centers; ++k) {
-        T* to = panels_.data() + k / panel * panel * n_columns + k % panel;
-        double square = 0;
-        for (std::int64_t d = 0; d < n_columns; ++d) {
-            const double origin = mean_.empty() ? 0.0 : double(mean_[std::size_t(d)]);
-            const T c = T(double(centers[k * n_columns + d]) - origin);
-            to[d * panel] = c;
-            square += double(c) * double(c);
-        }
-        squares_[std::size_t(k)] = T(square);
-        pacer.did(n_columns);
+    for (std::int64_t first = 0; first < n_centers; first += panel) {
+        pack(first, std::min(panel, n_centers - first), panel);
+        pacer.did(panel * n_columns);
     }
+}
+
+// Write the panel of so many centers from `first` on.
+template <class T>
+void Distances<T>::pack(std::int64_t first, std::int64_t count, std::int64_t panel) {
+    double squares[kMostPanel] = {};
+    T* to = panels_.data() + first * n_columns_;
+    for (std::int64_t d = 0; d < n_columns_; ++d, to += panel) {
+        const double origin = mean_.empty() ? 0.0 : double(mean_[std::size_t(d)]);
+        const T* from = centers_.data() + first * n_columns_ + d;
+        for (std::int64_t i = 0; i < count; ++i, from += n_columns_) {
+            to[i] = T(double(*from) - origin);
+            squares[i] += double(to[i]) * double(to[i]);
+        }
+    }
+    for (std::int64_t i = 0; i < count; ++i) squares_[std::size_t(first + i)] = T(squares[i]);
 }
 
 template <class T>

@@ -44,6 +44,7 @@ class Distances {
     std::int64_t n_columns() const { return n_columns_; }
 
   private:
+    void pack(std::int64_t first, std::int64_t count, std::int64_t panel);
     DistanceJob<T> job(const RowsView& rows, void* out, bool narrow) const;
 
     std::int64_t n_centers_, n_columns_;

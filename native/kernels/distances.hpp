@@ -138,9 +138,10 @@ inline void multiply_group(const T* panel, const T* const* rows, std::int64_t n,
 template <class T, int V, bool Differences>
 void multiply_block_rows(const DistanceJob<T>& job, const DistanceBlock<T>& block, const T* panel) {
     constexpr int W = kWidth<T>, R = kDistanceRows;
-    const std::int64_t n = job.rows.n_columns;
-    for (std::int64_t from = 0; from < n; from += kDistanceColumns) {
-        const std::int64_t count = n - from < kDistanceColumns ? n - from : kDistanceColumns;
+    const std::int64_t n = job.rows.n_columns, n_blocks = (n + kDistanceColumns - 1) / kDistanceColumns;
+    const std::int64_t most = (n + n_blocks - 1) / n_blocks;  // blocks of equal size, so that none is short
+    for (std::int64_t from = 0; from < n; from += most) {
+        const std::int64_t count = n - from < most ? n - from : most;
         for (std::int64_t i = 0; i < block.rows.count; i += R) {
             const T* rows[R];
             for (int r = 0; r < R; ++r) rows[r] = block.row(i + r) + from;
