@@ -31,6 +31,9 @@ OURS, SKLEARN, INTELEX, SUPER, AGAIN = (
     "QKMeans", "scikit-learn", "scikit-learn-intelex", "SuperKMeans", "scikit-learn again",
 )  # fmt: skip
 ITERATIONS = 20  # of fits from the same start
+# Seconds of a turn, in which short calls are repeated. The threads of OpenBLAS spin for 2^26 cycles after a call, some
+# 30 ms, and take a core from whoever comes next; most of a turn comes later than that.
+TURN = 0.1
 # SuperKMeans looks at all rows in every iteration and stops after as many as it is told, as the others do.
 PINNED = {"sampling_fraction": 1.0, "max_points_per_cluster": 10**6, "early_termination": False, "n_threads": 2}
 GRID = (1000, 10000, 100000, 1000000), (2, 10, 50, 200), (2, 8, 32, 128)
@@ -78,7 +81,7 @@ class Cells:
         `size` is (rows, features, clusters, dtype); `quality` computes the objective of a result.
         """
         calls, results = keeping(calls)
-        seconds = alternate(calls, rounds=rounds, most=self.arguments.seconds)
+        seconds = alternate(calls, rounds=rounds, least=TURN, most=self.arguments.seconds)
         first = next(iter(seconds))
         record = dict(zip(("part", "call", "rows", "features", "K", "dtype"), (part, call, *size), strict=True))
         record |= {"commit": self.commit, "seconds": seconds}

@@ -42,7 +42,8 @@ Distances<T>::Distances(const T* centers, std::int64_t n_centers, std::int64_t n
       spherical_(spherical),
       by_differences_(n_columns <= kFewColumns),
       set_(&find_instruction_set(isa)),
-      centers_(centers, centers + n_centers * n_columns) {
+      centers_(centers, centers + n_centers * n_columns),
+      mean_(std::size_t(n_columns)) {
     if (!spherical_ && !by_differences_) mean_.assign(mean, mean + n_columns);
     const std::int64_t panel = set_->panel * std::int64_t(sizeof(float)) / std::int64_t(sizeof(T));
     const std::int64_t padded = divided(n_centers, panel) * panel;
@@ -61,7 +62,7 @@ void Distances<T>::pack(std::int64_t first, std::int64_t count, std::int64_t pan
     double squares[kMostPanel] = {};
     T* to = panels_.data() + first * n_columns_;
     for (std::int64_t d = 0; d < n_columns_; ++d, to += panel) {
-        const double origin = mean_.empty() ? 0.0 : double(mean_[std::size_t(d)]);
+        const double origin = double(mean_[std::size_t(d)]);
         const T* from = centers_.data() + first * n_columns_ + d;
         for (std::int64_t i = 0; i < count; ++i, from += n_columns_) {
             to[i] = T(double(*from) - origin);
@@ -76,7 +77,7 @@ DistanceJob<T> Distances<T>::job(const RowsView& rows, void* out, bool narrow) c
     const std::int64_t step = divided(n_columns_, 16) * 16 + 16;  // rows of 4096 bytes would share lines of the cache
     const std::int64_t groups = kBlockBytes / (kRowGroup * step * std::int64_t(sizeof(T)));
     return {.rows = rows,
-            .mean = mean_.empty() ? nullptr : mean_.data(),
+            .mean = mean_.data(),
             .centers = centers_.data(),
             .panels = panels_.data(),
             .squares = squares_.data(),

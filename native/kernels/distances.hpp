@@ -53,6 +53,17 @@ T square_of(const T* x, std::int64_t n) {
     return sum_over<T>(n, some, [&](std::int64_t i) { return x[i] * x[i]; });
 }
 
+// y = x - m; returns |y|^2.
+template <class T>
+T subtract(const T* x, const T* m, T* y, std::int64_t n) {
+    const auto some = [&](std::int64_t i) {
+        const Vec<T> d = load(x + i) - load(m + i);
+        store(y + i, d);
+        return d * d;
+    };
+    return sum_over<T>(n, some, [&](std::int64_t i) { return y[i] = x[i] - m[i], y[i] * y[i]; });
+}
+
 // |x - u|^2 from the differences.
 template <class T>
 T difference_square(const T* x, const T* u, std::int64_t n) {
@@ -98,10 +109,7 @@ template <class T>
 bool load_distance_row(const DistanceJob<T>& job, std::int64_t i, DistanceBlock<T>& block) {
     const std::int64_t n = job.rows.n_columns;
     T *y = block.values + i * block.step, &square = block.squares[i];
-    converter<T>(job.rows.scalar)(row_at(job.rows, block.rows.first + i), job.rows.column_stride, y, n);
-    if (job.mean)
-        for (std::int64_t j = 0; j < n; ++j) y[j] -= job.mean[j];
-    square = square_of(y, n);
+    square = subtract(plain_row(job.rows, block.rows.first + i, block.line), job.mean, y, n);
     if (!(square < T(__builtin_inf()))) return false;
     if (!job.spherical) return true;
     if (square == T(0)) return false;

@@ -158,13 +158,13 @@ struct RowKernel {
 template <class T>
 struct DistanceJob {
     RowsView rows;
-    const T* mean;     // n_columns; null for zeros
+    const T* mean;     // n_columns
     const T* centers;  // n_centers x n_columns
     const T* panels;   // the centers less the mean
     const T* squares;  // the squared norms of these, filled up with zeros
     std::int64_t n_centers;
     bool spherical;           // whether rows are divided by their lengths
-    bool by_differences;      // whether all squares are summed from differences; the mean is null then
+    bool by_differences;      // whether all squares are summed from differences; the mean is zero then
     std::int64_t block_rows;  // rows that are multiplied together, a multiple of six
     std::int64_t row_step;    // between two rows of a block, at least n_columns
     void* out;                // OUT  n_rows x n_centers of T,
