@@ -51,6 +51,7 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.factorization --plot
 	$(BIN)/python -m benchmarks.palm
 	$(BIN)/python -m benchmarks.quality
+	$(BIN)/python -m benchmarks.never_slower
 	$(BIN)/python -m benchmarks.clustering
 	$(BIN)/python -m benchmarks.plots
 	$(BIN)/python -m benchmarks.search
