@@ -32,7 +32,7 @@ sanitize-memory: .venv-sanitize/installed
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_assignment.py \
 		tests/test_interrupts.py tests/test_product.py tests/test_solvers.py tests/test_als.py tests/test_iteration.py \
-		tests/test_gaussian.py tests/test_swaps.py \
+		tests/test_gaussian.py tests/test_swaps.py tests/test_distances.py \
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded # the sanitizer's own memory would count
 
 sanitize-threads: .venv-sanitize/installed
@@ -51,6 +51,7 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.factorization --plot
 	$(BIN)/python -m benchmarks.palm
 	$(BIN)/python -m benchmarks.quality
+	$(BIN)/python -m benchmarks.never_slower
 	$(BIN)/python -m benchmarks.clustering
 	$(BIN)/python -m benchmarks.plots
 	$(BIN)/python -m benchmarks.search

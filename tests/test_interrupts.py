@@ -76,6 +76,17 @@ def moments(rng):
     return lambda: kernels.moments(X, None, np.zeros(1000), np.zeros((1, 1000)), np.zeros((1, 1000)), 1)
 
 
+def distances(rng):
+    centers, X = np.ones((3000, 2000)), np.broadcast_to(np.zeros(2000), (10_000, 2000))
+    found = kernels.Distances(centers, np.zeros(2000), centers.dtype)
+    return lambda: found.compute(X, centers.dtype, 1)
+
+
+def squared_differences(rng):
+    X, labels = np.broadcast_to(rng.standard_normal(1000), (10_000_000, 1000)), np.zeros(10_000_000, np.int32)
+    return lambda: kernels.squared_differences(X, labels, np.zeros((1, 1000)), 1)
+
+
 def packing(rng):
     S = np.ones((6000, 8000), np.float32)
     return lambda: [kernels.Product([S], S.dtype) for _ in range(10)]
@@ -129,6 +140,8 @@ def smallest(rng):
         times,
         sums,
         moments,
+        distances,
+        squared_differences,
         packing,
         wide_product,
         settling,

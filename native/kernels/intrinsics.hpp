@@ -1,4 +1,4 @@
-// The two operations that vector extensions do not have: gather, and the lanes for which a comparison holds.
+// The operations that vector extensions do not have: gather, the lanes for which a comparison holds, the square root.
 #pragma once
 
 #include "vector.hpp"
@@ -40,6 +40,26 @@ inline unsigned lane_bits(Mask mask) {
     unsigned bits = 0;
     for (int i = 0; i < kWidth<T>; ++i) bits |= unsigned(mask[i] & 1) << i;
     return bits;
+#endif
+}
+
+// The square root of every lane; NaN of numbers below zero.
+template <class T>
+inline Vec<T> square_root(Vec<T> v) {
+#if QM_VECTOR_BYTES == 64 && defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+        return Vec<T>(_mm512_sqrt_ps(__m512(v)));
+    else
+        return Vec<T>(_mm512_sqrt_pd(__m512d(v)));
+#elif QM_VECTOR_BYTES == 32 && defined(__AVX2__)
+    if constexpr (sizeof(T) == 4)
+        return Vec<T>(_mm256_sqrt_ps(__m256(v)));
+    else
+        return Vec<T>(_mm256_sqrt_pd(__m256d(v)));
+#else
+    for (int i = 0; i < kWidth<T>; ++i)
+        v[i] = sizeof(T) == 4 ? T(__builtin_sqrtf(float(v[i]))) : T(__builtin_sqrt(v[i]));
+    return v;
 #endif
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "chain.hpp"
+#include "distances.hpp"
 #include "gaussian.hpp"
 #include "nearest.hpp"
 #include "panel.hpp"
@@ -47,16 +48,19 @@ constexpr Kernels<T> kKernels{
     .settle = {with_lanes<SettleTile, T, SettleJob<T>>, settle_row<T>},
     .gaussian = {with_lanes<GaussianTile, T, GaussianJob<T>>, gaussian_row<T>},
     .nearest = {nearest<T>, make_tiles<T>, kNearestVectors * kWidth<T>},
+    .distances = distances<T>,
 };
 
 constexpr InstructionSet kInstructionSet{
     .name = QM_NAME,
     .max_tile_bytes = QM_MAX_TILE_BYTES,
+    .vector_bytes = QM_VECTOR_BYTES,
     .single = kKernels<float>,
     .twofold = kKernels<double>,
     .routines = {.add_members = add_members,
                  .add_changes = add_changes,
                  .moments = moments,
+                 .squared_differences = squared_differences,
                  .seed_block = seed_block,
                  .all_scores = all_scores,
                  .square_rows = square_rows,

@@ -181,12 +181,32 @@ struct NearestKernel {
     int lanes;
 };
 
+// Distances of rows from all centers (see distances.hpp). A panel has as many centers as two vectors have lanes:
+// coordinate d of center k is panels[(k / panel * n_columns + d) * panel + k % panel], and panels are filled up with
+// zeros.
+template <class T>
+struct DistanceJob {
+    RowsView rows;
+    const T* mean;     // n_columns
+    const T* centers;  // n_centers x n_columns
+    const T* panels;   // the centers less the mean
+    const T* squares;  // the squared norms of these, filled up with zeros
+    std::int64_t n_centers;
+    bool spherical;           // whether rows are divided by their lengths
+    bool by_differences;      // whether all squares are summed from differences; the mean is zero then
+    std::int64_t block_rows;  // rows that are multiplied together, a multiple of six
+    std::int64_t row_step;    // between two rows of a block, at least n_columns
+    void* out;                // OUT  n_rows x n_centers of T,
+    bool narrow;              // or of float, though T is double
+};
+
 template <class T>
 struct Kernels {
     RowKernel<T, ProductJob<T>> product;
     RowKernel<T, SettleJob<T>> settle;
     RowKernel<T, GaussianJob<T>> gaussian;
     NearestKernel<T> nearest;
+    bool (*distances)(const DistanceJob<T>&, const Range& rows, T* scratch, const Poll&);
 };
 
 // ---- sums of rows, and starting points ------------------------------------------------------------------------------
@@ -207,6 +227,16 @@ struct MomentJob {
     const double* shift;    // n_columns
     double* sums;           // IN/OUT  n_blocks x n_columns
     double* squares;        // IN/OUT  n_blocks x n_columns
+};
+
+// The squared distance of every row from the center that its label names (see distances.hpp).
+struct DifferenceJob {
+    RowsView rows;
+    const std::int32_t* labels;
+    const double* centers;  // n_centers x n_columns
+    const double* shift;    // what is subtracted from every row; null for zeros
+    bool spherical;         // whether rows are divided by their lengths
+    double* out;            // OUT  n_rows
 };
 
 // ---- the search for better clusters ---------------------------------------------------------------------------------
@@ -332,6 +362,7 @@ struct Routines {
     void (*add_members)(const SumJob&, std::int64_t cluster, const Range& columns, const Poll&);
     void (*add_changes)(const ChangeJob&, const Range& chunk, const ClusterTotals&, const Poll&);
     void (*moments)(const MomentJob&, std::int64_t block, const Range& rows, const Poll&);
+    void (*squared_differences)(const DifferenceJob&, const Range& rows, double* line, const Poll&);
     void (*seed_block)(const SeedJob&, std::int64_t block, const Poll&);
     void (*all_scores)(const PanelJob&, const Range& rows, float* out, const Poll&);
     void (*square_rows)(const float* rows, std::int64_t n_columns, const Range& range, double* out, const Poll&);
@@ -346,6 +377,7 @@ struct Routines {
 struct InstructionSet {
     const char* name;
     int max_tile_bytes;  // the bytes of one coordinate of the widest tile
+    int vector_bytes;
     Kernels<float> single;
     Kernels<double> twofold;
     Routines routines;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dispatch.hpp"
+#include "distances.hpp"
 #include "screen.hpp"
 #include "search.hpp"
 #include "seeding.hpp"
@@ -163,6 +164,28 @@ void test_sums(const InstructionSet& set) {
     check(same(moments[0], moments[1]) && same(squares[0], squares[1]), "moments");
 }
 
+template <class T>
+void test_distances(const char* isa) {
+    const auto x = normal<T>(kRows * kColumns, 1), centers = normal<T>(kCenters * kColumns, 2);
+    const std::vector<double> mean(kColumns, 0.5), wide(centers.begin(), centers.end());
+    const Distances<T> distances(centers.data(), kCenters, kColumns, mean.data(), false, isa, kQuiet);
+    std::vector<std::int32_t> labels(kRows);
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = std::int32_t(i % kCenters);
+    std::vector<T> all[2];
+    std::vector<double> own[2];
+    for (int i = 0; i < 2; ++i) {
+        const int n_threads = i ? kThreads : 1;
+        all[i].resize(kRows * kCenters);
+        own[i].resize(kRows);
+        const RowsView rows = view_of(x, kColumns);
+        check(distances.run(rows, all[i].data(), false, n_threads, kQuiet) == -1, "finite rows");
+        squared_differences({rows, labels.data(), wide.data(), nullptr, false, own[i].data()},
+                            find_instruction_set(isa), n_threads, kQuiet);
+    }
+    check(same(all[0], all[1]), "distances");
+    check(same(own[0], own[1]), "squared differences");
+}
+
 void test_supports(const InstructionSet& set) {
     const std::int64_t n = 300, r = 30, m = 20;
     const auto targets = normal<double>(n * r, 3), rows = normal<double>(n * m, 4), atoms = normal<double>(m * r, 5);
@@ -253,6 +276,8 @@ int main() {
         test_product<double>(isa.c_str());
         test_screen<float>(isa.c_str());
         test_screen<double>(isa.c_str());
+        test_distances<float>(isa.c_str());
+        test_distances<double>(isa.c_str());
         test_sums(set);
         test_supports(set);
         test_seeding(set);

@@ -327,15 +327,15 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         """Distances of every row to every centroid; of a Dask array, as one."""
         rows = self._check_new_rows(X)
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
-        return rows.map(self._fitted.distances_function(dtype), dtype, len(self.cluster_centers_))
+        function = self._fitted.distances_function(dtype, rows.threads(self.n_threads))
+        return rows.map(function, dtype, len(self.cluster_centers_))
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the objective on X, its rows weighted by `sample_weight`; y is ignored."""
-        total, first = 0.0, 0
-        weights = (
-            None if sample_weight is None else check_sample_weight(sample_weight, self._check_new_rows(X).shape[0])
-        )
-        for _, _, squares in self.assign(X):
+        rows, total, first = self._check_new_rows(X), 0.0, 0
+        weights = check_sample_weight(sample_weight, 0 if sample_weight is None else rows.shape[0])
+        assign = self._fitted.assign_function(resolve_threads(self.n_threads))
+        for _, _, squares in each_block(rows, assign):
             total += float(squares.sum() if weights is None else squares @ weights[first : first + len(squares)])
             first += len(squares)
         return -total

@@ -92,10 +92,12 @@ class MemoryRows(Rows):
             yield Batch(index, self.take(index), None if self.weights is None else self.weights[index])
 
     def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
-        out, first = np.empty(self.shape[0] if width is None else (self.shape[0], width), dtype), 0
+        n, first, out = self.shape[0], 0, np.empty(0, dtype)
         for part in each_block(self, function):
-            if len(part) == len(out):
-                return part
+            if len(part) == n:
+                return part  # without memory for a second array: the first touch of new memory takes long
+            if first == 0:
+                out = np.empty(n if width is None else (n, width), dtype)
             out[first : first + len(part)] = part
             first += len(part)
         return out

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.assignment import Assigner, NotComparableError
-from quickmeans.kmeans.blocks import block_rows, first_not_finite
-from quickmeans.kmeans.distances import distances
+from quickmeans.kmeans.assignment import Assigner
+from quickmeans.kmeans.blocks import block_rows
+from quickmeans.kmeans.distances import CenterDistances
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.memory_pass import difference_squares
 from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.product_rows import ProductRows
-from quickmeans.kmeans.rows import BlockFunction, row_lengths
+from quickmeans.kmeans.rows import BlockFunction
 from quickmeans.kmeans.screen import Screen
 from quickmeans.state import UNSIGNED, Facts, State, narrow
 from quickmeans.transform import SparseProduct
@@ -61,23 +61,13 @@ class FittedClusters:
 
         def assign(first: int, block: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float64]]:
             labels = label(first, block)
-            return block, labels, difference_squares(block, labels, centers, geometry)
+            return block, labels, difference_squares(block, labels, centers, geometry, n_threads)
 
         return assign
 
-    def distances_function(self, dtype: Any) -> BlockFunction:
+    def distances_function(self, dtype: Any, n_threads: int) -> BlockFunction:
         """A function that computes the distances of the rows of a block from all centroids."""
-        centers, geometry = self.centers, self.assigner.geometry
-
-        def of_block(first: int, block: NDArray[Any]) -> NDArray[Any]:
-            bad = first_not_finite(block)
-            if bad is not None:
-                raise NotComparableError(block.dtype, bad[0])
-            if geometry.spherical:
-                row_lengths(block, first)  # refuses zero rows by their number
-            return distances(block, centers, geometry, dtype)
-
-        return of_block
+        return partial(CenterDistances(self.cluster_centers, self.assigner.geometry, dtype), n_threads)
 
     def to_state(self, *, labels: bool) -> State:
         """What a file holds; `labels` says whether these are stored."""

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans import kernels
 from quickmeans.kmeans.assignment import Assigner, Assignment
-from quickmeans.kmeans.blocks import block_rows
 from quickmeans.kmeans.bounds import Bounds
-from quickmeans.kmeans.geometry import Geometry, squared_norms
+from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.passes import CANCELLED, LastPass
 from quickmeans.kmeans.refill import Move, Pool, farthest, largest_pool, refill
 from quickmeans.kmeans.rows import Index, Points, Weights, naming_rows
@@ -117,7 +117,7 @@ def last_pass(points: Points, assigner: Assigner, centers: NDArray[np.float64]) 
     for place, block in points.rows.blocks():
         with naming_rows(points.rows, place.start, block):
             labels[place], count = assigner.label(block, points.n_threads, place.start)
-        squares = difference_squares(block, labels[place], centers, points.geometry)
+        squares = difference_squares(block, labels[place], centers, points.geometry, points.n_threads)
         objective += float(squares.sum() if weights is None else squares @ weights[place])
         n_settled += count
     sizes = np.bincount(labels if weights is None else labels[weights > 0], minlength=len(centers))
@@ -159,18 +159,14 @@ def final_objective(
         return objective
     total = 0.0
     for place, block in points.rows.blocks():
-        squares = difference_squares(block, labels[place], centers, points.geometry)
+        squares = difference_squares(block, labels[place], centers, points.geometry, points.n_threads)
         total += float(squares.sum() if points.weights is None else squares @ points.weights[place])
     return total
 
 
 def difference_squares(
-    block: NDArray[Any], labels: NDArray[np.int32], centers: NDArray[np.float64], geometry: Geometry
+    block: NDArray[Any], labels: NDArray[np.int32], centers: NDArray[np.float64], geometry: Geometry, n_threads: int
 ) -> NDArray[np.float64]:
     """|x - m - c|^2 of every row and its centroid, from the differences in float64."""
-    step = block_rows(block.shape[1])
-    squares = np.empty(len(block))
-    for begin in range(0, len(block), step):
-        part = slice(begin, begin + step)
-        squares[part] = squared_norms(geometry.centered(block[part].astype(np.float64)) - centers[labels[part]])
-    return squares
+    shift = None if geometry.spherical else geometry.mean
+    return kernels.squared_differences(block, labels, centers, n_threads, shift=shift, spherical=geometry.spherical)
