@@ -9,6 +9,7 @@
 #pragma once
 
 #include "chain.hpp"
+#include "csr.hpp"
 #include "gaussian.hpp"
 #include "nearest.hpp"
 #include "refine.hpp"
@@ -45,12 +46,15 @@ constexpr Kernels<T> kKernels{
     .product = {with_lanes<ProductTile, T, ProductJob<T>>, product_row<T>},
     .settle = {with_lanes<SettleTile, T, SettleJob<T>>, settle_row<T>},
     .gaussian = {with_lanes<GaussianTile, T, GaussianJob<T>>, gaussian_row<T>},
+    .csr_nearest = csr_nearest<T>,
+    .csr_scores = csr_scores<T>,
 };
 
 constexpr InstructionSet kInstructionSet{
     .name = QM_NAME,
     .max_tile_bytes = QM_MAX_TILE_BYTES,
     .panel = kPanel,
+    .vector_bytes = QM_VECTOR_BYTES,
     .single = kKernels<float>,
     .twofold = kKernels<double>,
     .routines = {.add_members = add_members,

@@ -308,7 +308,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:
         """The labels of X block by block, so that X may be larger than memory; `exact` as in :meth:`predict`."""
         rows = self._check_new_rows(X)
-        return each_block(rows, self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact))
+        return rows.each(self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
@@ -326,15 +326,14 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         """Distances of every row to every centroid; of a Dask array, as one."""
         rows = self._check_new_rows(X)
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
-        return rows.map(self._fitted.distances_function(dtype), dtype, len(self.cluster_centers_))
+        distances = self._fitted.distances_function(dtype, rows.threads(self.n_threads))
+        return rows.map(distances, dtype, len(self.cluster_centers_))
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the objective on X, its rows weighted by `sample_weight`; y is ignored."""
-        total, first = 0.0, 0
-        weights = (
-            None if sample_weight is None else check_sample_weight(sample_weight, self._check_new_rows(X).shape[0])
-        )
-        for _, _, squares in self.assign(X):
+        total, first, rows = 0.0, 0, self._check_new_rows(X)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, rows.shape[0])
+        for squares in rows.each(self._fitted.squares_function(resolve_threads(self.n_threads))):
             total += float(squares.sum() if weights is None else squares @ weights[first : first + len(squares)])
             first += len(squares)
         return -total

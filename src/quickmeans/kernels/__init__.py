@@ -7,6 +7,7 @@ indices itself: arrays that do not fit are a ValueError.
 
 from quickmeans import _native
 from quickmeans.kernels.arrays import readable
+from quickmeans.kernels.csr import CsrCenters, CsrClusters, CsrRows
 from quickmeans.kernels.product import Product
 from quickmeans.kernels.screen import Assignment, Screen, bind_assignment, make_assignment
 from quickmeans.kernels.search import Search
@@ -16,6 +17,9 @@ from quickmeans.kernels.sums import add_members, group_by_label, moments, seed
 
 __all__ = [
     "Assignment",
+    "CsrCenters",
+    "CsrClusters",
+    "CsrRows",
     "Entries",
     "Product",
     "Screen",

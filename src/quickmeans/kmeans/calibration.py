@@ -59,12 +59,21 @@ class ScreenChooser:
     ) -> None:
         self.geometry, self.n_threads, self.n_rows = points.geometry, points.n_threads, len(points)
         self.rng, self.shortlist, self.compression = rng, shortlist, compression
-        self.sample = _sample_of(points, rng)
+        self._points, self._index = points if project else None, sample_index(*points.rows.shape, rng)
+        self._sample = None if project else _sample_of(points, self._index)
         self.basis: NDArray[Any] | None = None
         self.basis_of: NDArray[np.float64] | None = None
         self.rank, self.margin, self.trials = 0, CERTAIN, _TRIALS
         self.rows: Rows | None = points.rows if project else None  # to be projected
         self.projected: NDArray[Any] | None = None
+
+    @property
+    def sample(self) -> NDArray[Any]:
+        """The rows to calibrate on: taken when they are first needed if all rows stay at hand."""
+        if self._sample is None:
+            assert self._points is not None
+            self._sample = _sample_of(self._points, self._index)
+        return self._sample
 
     def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64] | None = None) -> Screen:
         """A screen for these centered centroids, whatever their weights."""
@@ -113,7 +122,8 @@ class ScreenChooser:
         """A copy that calibrates on these rows."""
         other = copy(self)
         other.rng = deepcopy(self.rng)
-        other.sample, other.n_rows = _sample_of(points, other.rng), len(points)
+        other._index, other.n_rows = sample_index(*points.rows.shape, other.rng), len(points)
+        other._sample = _sample_of(points, other._index)
         return other
 
     def is_outdated(self, listed: float, listed_at_first: float) -> bool:
@@ -229,8 +239,8 @@ def sample_index(n_rows: int, n_columns: int, rng: np.random.Generator) -> Index
     return np.asarray(rng.choice(n_rows, min(most, n_rows), replace=False), np.int64)
 
 
-def _sample_of(points: Points, rng: np.random.Generator) -> NDArray[Any]:
-    return points.rows.take(sample_index(*points.rows.shape, rng)).astype(points.geometry.dtype)
+def _sample_of(points: Points, index: Index) -> NDArray[Any]:
+    return points.rows.take(index).astype(points.geometry.dtype)
 
 
 def _objective(assignment: Assignment, screen: Screen) -> float:

@@ -2,20 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.kmeans.assignment import Assigner, Assignment, NotComparableError
-from quickmeans.kmeans.blocks import block_rows, first_not_finite
-from quickmeans.kmeans.distances import distances
-from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry
+from quickmeans.kmeans.assignment import Assigner
+from quickmeans.kmeans.blocks import block_rows
+from quickmeans.kmeans.functions import Distances, Labels, Squares
+from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.memory_pass import difference_squares
 from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.product_rows import ProductRows
-from quickmeans.kmeans.rows import BlockFunction, row_lengths
 from quickmeans.kmeans.screen import Screen
 from quickmeans.state import UNSIGNED, Facts, State, narrow
 from quickmeans.transform import SparseProduct
@@ -49,9 +47,13 @@ class FittedClusters:
         """The centered centroids in float64."""
         return self.cluster_centers.astype(np.float64) - self.assigner.geometry.mean
 
-    def labels_function(self, n_threads: int, *, exact: bool = False) -> BlockFunction:
-        """A function that labels the rows of a block."""
-        return labels_function(self.assigner.certain if exact else self.assigner, n_threads)
+    def labels_function(self, n_threads: int, *, exact: bool = False) -> Labels:
+        """A function that labels rows."""
+        return Labels(self.assigner.certain if exact else self.assigner, n_threads)
+
+    def squares_function(self, n_threads: int) -> Squares:
+        """A function that computes the squared distances of rows from their centroids, in float64."""
+        return Squares(self.labels_function(n_threads), self.centers)
 
     def assign_function(
         self, n_threads: int, *, exact: bool = False
@@ -65,19 +67,9 @@ class FittedClusters:
 
         return assign
 
-    def distances_function(self, dtype: Any) -> BlockFunction:
-        """A function that computes the distances of the rows of a block from all centroids."""
-        centers, geometry = self.centers, self.assigner.geometry
-
-        def of_block(first: int, block: NDArray[Any]) -> NDArray[Any]:
-            bad = first_not_finite(block)
-            if bad is not None:
-                raise NotComparableError(block.dtype, bad[0])
-            if geometry.spherical:
-                row_lengths(block, first)  # refuses zero rows by their number
-            return distances(block, centers, geometry, dtype)
-
-        return of_block
+    def distances_function(self, dtype: Any, n_threads: int) -> Distances:
+        """A function that computes the distances of rows from all centroids."""
+        return Distances(self.centers, self.assigner.geometry, dtype, n_threads)
 
     def to_state(self, *, labels: bool) -> State:
         """What a file holds; `labels` says whether these are stored."""
@@ -171,16 +163,3 @@ def _centers(state: State, rows: ProductRows | None, geometry: Geometry) -> NDAr
     for begin in range(0, len(centers), step):
         centers[begin : begin + step] = rows.centers[begin : begin + step] + geometry.mean
     return centers
-
-
-def labels_function(assigner: Assigner, n_threads: int) -> BlockFunction:
-    """A function that labels the rows of a block."""
-    return partial(_labels, assigner, n_threads)
-
-
-def _labels(assigner: Assigner, n_threads: int, first: int, rows: NDArray[Any]) -> NDArray[np.int32]:
-    assignment = Assignment.empty(len(rows), assigner.geometry.dtype)
-    assigner.assign(rows, assignment, n_threads, exact_scores=False)
-    if assigner.geometry.spherical and (assignment.norms <= 0).any():
-        raise ValueError(NO_DIRECTION.format(first + int(np.argmax(assignment.norms <= 0))))
-    return assignment.labels

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans import kernels
 from quickmeans.kmeans.assignment import Assignment, NotComparableError
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.transform import SparseProduct
@@ -49,6 +50,10 @@ class ProductRows:
         labels, scores = self.nearest(rows, 1, 1, n_threads)
         assignment.labels[:], assignment.best[:] = labels[:, 0], scores[:, 0]
         assignment.n_listed = assignment.n_settled = 0
+
+    def label_csr(self, rows: kernels.CsrRows, n_threads: int) -> None:
+        """None: the product needs dense rows."""
+        return
 
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int

@@ -10,6 +10,7 @@ from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.dense import DenseSearch
 from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.iterated import iterated
 from quickmeans.kmeans.learn import ProductLearner, learner
 from quickmeans.kmeans.lloyd import (
     Clustering,
@@ -84,6 +85,9 @@ def run_once(
     iterate = None if checkpoint is None else checkpoint.resume(choose)
     if iterate is None:
         start = starting_centers(points, Context(settings, start_rng, seed, progress.say, progress.searched))
+        iteration = points.rows.iteration(points, settings, start.centers)
+        if iteration is not None:
+            return iterated(iteration, settings, points, start, choose, progress)
         if iterates_natively(points, settings):
             return _iterated_natively(settings, points, start, choose, progress)
         counts = None if settings.batch_size is None else start.counts
