@@ -88,11 +88,9 @@ bool check_csr(const CsrView& rows, std::int64_t n_stored, const Poll& poll) {
 template <class T>
 CsrCenters<T>::CsrCenters(std::int64_t n_centers, std::int64_t n_columns, const InstructionSet& set)
     : n_centers_(n_centers), n_columns_(n_columns), set_(&set) {
-    const std::int64_t width = set.vector_bytes / std::int64_t(sizeof(T)), line = 64 / std::int64_t(sizeof(T));
+    const std::int64_t width = set.vector_bytes / std::int64_t(sizeof(T));
     stride_ = (n_centers + width - 1) / width * width;
-    values_.assign(std::size_t(n_columns * stride_ + line), T(0));
-    const auto address = reinterpret_cast<std::uintptr_t>(values_.data());
-    shift_ = std::int64_t((64 - address % 64) % 64 / sizeof(T));  // columns begin at cache lines where they can
+    values_.assign(std::size_t(n_columns * stride_), T(0));
     offset_.assign(std::size_t(stride_), -std::numeric_limits<T>::max() / 4);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/types.hpp"
+#include "pages.hpp"
 
 namespace quickmeans {
 
@@ -45,8 +46,8 @@ template <class T>
 class CsrCenters {
   public:
     CsrCenters(std::int64_t n_centers, std::int64_t n_columns, const InstructionSet& set);
-    T* column(std::int64_t d) { return values_.data() + shift_ + d * stride_; }
-    const T* column(std::int64_t d) const { return values_.data() + shift_ + d * stride_; }
+    T* column(std::int64_t d) { return values_.data() + d * stride_; }
+    const T* column(std::int64_t d) const { return values_.data() + d * stride_; }
     T* offset() { return offset_.data(); }
     std::int64_t n_centers() const { return n_centers_; }
     std::int64_t n_columns() const { return n_columns_; }
@@ -58,9 +59,10 @@ class CsrCenters {
     void fill(const S* centers, const double* offset, int n_threads, const Poll& poll);
 
   private:
-    std::int64_t n_centers_, n_columns_, stride_, shift_;
+    std::int64_t n_centers_, n_columns_, stride_;
     const InstructionSet* set_;
-    std::vector<T> values_, offset_;
+    std::vector<T, PageAllocator<T>> values_;
+    std::vector<T> offset_;
 };
 
 // Labels of all rows, and scores unless null. Returns -1, or the first row whose scores are not finite.

@@ -92,7 +92,8 @@ class CsrClusters {
     double entries_;
     double rounding_ = 0, mean_square_ = 0;
     CsrCenters<T> table_;
-    std::vector<double> sums_, weights_;   // of clusters
+    std::vector<double, PageAllocator<double>> sums_;
+    std::vector<double> weights_;          // of clusters
     std::vector<double> squares_, along_;  // |c|^2 and <m, c>
     std::vector<double> gains_;            // what each cluster takes off the scatter
     std::vector<std::int64_t> sizes_;      // rows with weight
