@@ -47,17 +47,20 @@ class CsrRows:
 
     Attributes
     ----------
+    n_entries : int
+        The number of stored entries.
     distinct : bool
         Whether no row has two entries in one column, which all methods need.
     """
 
-    __slots__ = ("distinct", "dtype", "native", "shape")
+    __slots__ = ("distinct", "dtype", "n_entries", "native", "shape")
 
     def __init__(self, starts: Array, columns: Array, values: Array, n_columns: int) -> None:
         index = INT32 if starts.dtype == INT32 and columns.dtype == INT32 else INT64
         self.dtype = FLOAT32 if values.dtype == FLOAT32 else FLOAT64
         arrays = packed(starts, index), packed(columns, index), packed(values, self.dtype)
         self.native = _native.CsrRows(*arrays, n_columns)
+        self.n_entries = len(values)
         self.shape, self.distinct = (len(starts) - 1, n_columns), self.native.distinct
 
     def moments(self, weights: Floats | None) -> tuple[Floats, Floats]:

@@ -2,7 +2,7 @@
 
 from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.iteration import Iteration
-from quickmeans.kmeans.lloyd import Clustering, Iterate, Observer, stopping_at_interrupt
+from quickmeans.kmeans.lloyd import Clustering, Iterate, Observer
 from quickmeans.kmeans.rows import Points, Start
 from quickmeans.kmeans.settings import Settings
 
@@ -11,17 +11,20 @@ def iterated(
     iteration: Iteration, settings: Settings, points: Points, start: Start, choose: ScreenChooser, observe: Observer
 ) -> Clustering:
     """Iterate until convergence unless Ctrl-C has come before, and label all rows."""
-    iterate = Iterate(start.centers, choose.dense(start.centers), history=list(start.history))
-    iterate.interrupted, tol = start.interrupted, points.tolerance(settings.tol)
-    with stopping_at_interrupt(iterate):
-        while iterate.n_iter < settings.max_iter and not iterate.converged and not start.ended:
-            iterate.history += iteration.step(tol)
-            iterate.n_iter += 1
-            iterate.converged = iteration.converged
-            if observe(iterate.n_iter, iterate.history[-1]):
+    history, n_iter, tol = list(start.history), 0, points.tolerance(settings.tol)
+    try:
+        while n_iter < settings.max_iter and not iteration.converged and not start.ended:
+            history += iteration.step(tol)
+            n_iter += 1
+            if observe(n_iter, history[-1]):
                 break
-    iterate.centers = points.rounded(iteration.centers())
-    iterate.assigner = screen = choose.last(choose.dense(iterate.centers), iterate.centers)
-    last = iteration.label(screen, iterate.centers)
-    n_filled = int((last.sizes > 0).sum())
-    return Clustering(iterate, last.labels, last.objective, 0.0, last.weights, n_filled)
+        interrupted = start.interrupted
+    except KeyboardInterrupt:
+        interrupted = True
+    centers = points.rounded(iteration.centers())
+    screen = choose.dense(centers)
+    if settings.compression is not None:
+        screen = choose.last(screen, centers)
+    last = iteration.label(screen, centers)
+    iterate = Iterate(centers, screen, history, n_iter, iteration.converged, interrupted)
+    return Clustering(iterate, last.labels, last.objective, 0.0, last.weights, int((last.sizes > 0).sum()))

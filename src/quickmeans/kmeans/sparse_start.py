@@ -2,7 +2,8 @@
 
 The search for better clusters needs dense rows. It gets the projections of some rows on their leading singular vectors:
 the differences between clusters lie there, and what is lost is much the same for all centroids. The means of the
-clusters that it finds are the start.
+clusters that it finds are one start. Rows that are drawn by k-means++ are another, and sometimes better where there are
+hardly any clusters: a few iterations decide.
 """
 
 from typing import Any
@@ -14,12 +15,15 @@ from numpy.typing import NDArray
 from quickmeans import kernels
 from quickmeans.kmeans.dense import DenseRows
 from quickmeans.kmeans.rows import Context, Index, Points, Start
+from quickmeans.kmeans.sparse import SparseIteration
 from quickmeans.kmeans.start import DRAWS
 from quickmeans.kmeans.swaps import improve
 
 _ROWS = 64  # per centroid that a start looks at,
 _LEAST_ROWS = 2048  # or so many if that is more
-_MOST_DRAWS = 8  # per centroid, as for dense rows
+_DRAWS = 8  # per centroid: as many as one cache line holds, which take no longer than fewer
+_DRAW_WORK = 2e9  # k-means++ sees as many rows as their entries times K are, a second or so, if that is still more
+_TRIED = 5  # iterations over all rows, after which the better of two starts is taken
 _MORE = 8  # more directions than centroids are projected on,
 _MOST_DIRECTIONS = 128  # but not more than that
 _POWERS = 2  # steps of subspace iteration
@@ -38,23 +42,59 @@ def sparse_start(points: Points, X: Any, csr: kernels.CsrRows, context: Context)
         The same.
     context : Context
     """
-    settings, rng = context.settings, context.rng
-    index = _sample(points, settings.n_clusters, rng)
-    weights = np.ones(len(index)) if points.weights is None else points.weights[index]
-    if settings.effort.passes and settings.n_clusters > 1:
-        return _searched(points, X[index], weights, context)
-    if settings.init == "random":
-        chosen = np.argsort(rng.exponential(size=len(index)) / weights, kind="stable")[: settings.n_clusters]
-    else:
-        chosen = _plusplus(csr, index, weights, settings.n_clusters, rng, points.n_threads)
-    return Start(np.resize(points.take(index[chosen]), (settings.n_clusters, points.n_columns)))
+    settings = context.settings
+    if not settings.effort.passes or settings.n_clusters == 1:
+        return Start(_drawn(points, csr, context))
+    index = _sample(points, max(_ROWS * settings.n_clusters, _LEAST_ROWS), context.rng)
+    start = _searched(points, X[index], _weights(points, index), context)
+    if start.interrupted or settings.init == "random":
+        return start
+    try:
+        return Start(_better(points, csr, start.centers, _drawn(points, csr, context), settings.tol))
+    except KeyboardInterrupt:
+        return start._replace(ended=True, interrupted=True)
 
 
-def _sample(points: Points, n_clusters: int, rng: np.random.Generator) -> Index:
-    """Some rows with weight, in ascending order."""
+def _better(
+    points: Points,
+    csr: kernels.CsrRows,
+    centers: NDArray[np.float64],
+    others: NDArray[np.float64],
+    tol: float,
+) -> NDArray[np.float64]:
+    """The centroids that have the lower objective after some iterations, moved by these."""
+    lowest, best = np.inf, centers
+    for start in (centers, others):
+        iteration, steps = SparseIteration(points, csr, start), 0
+        while steps < _TRIED and not iteration.converged:
+            objective = iteration.step(points.tolerance(tol))[1]
+            steps += 1
+        if objective < lowest:
+            lowest, best = objective, iteration.centers()
+    return best
+
+
+def _sample(points: Points, size: int, rng: np.random.Generator) -> Index:
+    """So many rows with weight, or all, in ascending order."""
     index = np.arange(len(points)) if points.weights is None else np.flatnonzero(points.weights > 0)
-    size = max(_ROWS * n_clusters, _LEAST_ROWS)
     return np.sort(rng.choice(index, size, replace=False)) if len(index) > size else index
+
+
+def _weights(points: Points, index: Index) -> NDArray[np.float64]:
+    return np.ones(len(index)) if points.weights is None else points.weights[index]
+
+
+def _drawn(points: Points, csr: kernels.CsrRows, context: Context) -> NDArray[np.float64]:
+    """Rows, centered, that k-means++ draws, or that are drawn by weight; some twice if there are too few."""
+    K, rng = context.settings.n_clusters, context.rng
+    affordable = int(_DRAW_WORK * len(points) / (K * max(csr.n_entries, 1)))
+    index = _sample(points, max(affordable, _ROWS * K, _LEAST_ROWS), rng)
+    weights = _weights(points, index)
+    if context.settings.init == "random":
+        chosen = np.argsort(rng.exponential(size=len(index)) / weights, kind="stable")[:K]
+    else:
+        chosen = _plusplus(csr, index, weights, K, rng, points.n_threads)
+    return np.resize(points.take(index[chosen]), (K, points.n_columns))
 
 
 def _plusplus(
@@ -68,7 +108,7 @@ def _plusplus(
     """Positions in the index, each the best of a few drawn by weight times squared distance from those before it."""
     total = np.cumsum(weights)
     first = min(int(np.searchsorted(total, rng.random() * total[-1])), len(index) - 1)
-    uniforms = rng.random((n_clusters, min(2 + int(np.log(n_clusters)), _MOST_DRAWS)))
+    uniforms = rng.random((n_clusters, _DRAWS))
     return csr.seed(index, weights, first, uniforms, n_threads)
 
 
