@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.data import split
 from benchmarks.harness import alternate
 from quickmeans import QKNeighbors, QKNystroem, SparseProduct
-from quickmeans.data.memory_rows import as_rows
+from quickmeans.data.rows import as_rows
 from quickmeans.nystroem.structured import Structured
 from quickmeans.search import pairs, scan
 from quickmeans.search.coarse import _n_listed

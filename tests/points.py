@@ -1,6 +1,6 @@
 """Rows with their moments, as the algorithms get them."""
 
-from quickmeans.data.memory_rows import as_rows
+from quickmeans.data.rows import as_rows
 from quickmeans.kmeans.rows import local_points
 
 

@@ -44,6 +44,27 @@ def search(rng, n_threads=1):
     return lambda: search.iterate(1000)
 
 
+def csr_rows(rng):
+    X = sp.random_array((20_000, 200), density=0.2, rng=rng, format="csr", dtype=np.float32)
+    return kernels.CsrRows(X.indptr, X.indices, X.data, 200)
+
+
+def csr_nearest(rng):
+    rows, centers = csr_rows(rng), kernels.CsrCenters(rng.random((30_000, 200), np.float32), np.zeros(30_000), 1)
+    return lambda: rows.nearest(centers, 2)
+
+
+def csr_seed(rng):
+    rows, uniforms = csr_rows(rng), rng.random((5000, 3))
+    return lambda: rows.seed(np.arange(20_000), np.ones(20_000), 0, uniforms, 1)
+
+
+def csr_distances(rng):
+    rows, centers, zero = csr_rows(rng), rng.random((10_000, 200)), np.zeros(200)
+    norms = rows.norms(zero, 1)
+    return lambda: rows.distances(centers, zero, norms, np.float32, spherical=False, n_threads=1)
+
+
 def fit_supports(rng, n_threads=1):
     """One problem alone takes seconds."""
     r = 1500
@@ -135,6 +156,9 @@ def smallest(rng):
         seed,
         search,
         lambda rng: search(rng, n_threads=2),
+        csr_nearest,
+        csr_seed,
+        csr_distances,
         fit_supports,
         refine,
         times,

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 
 from quickmeans import QKMeans
 from quickmeans.data import open_rows
-from quickmeans.data.memory_rows import as_rows
+from quickmeans.data.rows import as_rows
 from quickmeans.data.stream import StreamRows
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.minibatch import MiniBatch

@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quickmeans import InvalidModelError, QKMeans, QKNystroem, load
-from quickmeans.data.memory_rows import as_rows
+from quickmeans.data.rows import as_rows
 from quickmeans.files import container
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import root_inverse

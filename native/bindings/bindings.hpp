@@ -10,6 +10,7 @@ void bind_product(nanobind::module_& m);
 void bind_screen(nanobind::module_& m);  // after the products, which its signatures name
 void bind_distances(nanobind::module_& m);
 void bind_sums(nanobind::module_& m);
+void bind_csr(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_solvers(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);

@@ -11,6 +11,7 @@ NB_MODULE(_native, m) {
     quickmeans::bind_screen(m);
     quickmeans::bind_distances(m);
     quickmeans::bind_sums(m);
+    quickmeans::bind_csr(m);
     quickmeans::bind_search(m);
     quickmeans::bind_solvers(m);
     quickmeans::bind_selection(m);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "chain.hpp"
+#include "csr.hpp"
 #include "distances.hpp"
 #include "gaussian.hpp"
 #include "nearest.hpp"
@@ -49,6 +50,8 @@ constexpr Kernels<T> kKernels{
     .gaussian = {with_lanes<GaussianTile, T, GaussianJob<T>>, gaussian_row<T>},
     .nearest = {nearest<T>, make_tiles<T>, kNearestVectors * kWidth<T>},
     .distances = distances<T>,
+    .csr_nearest = csr_nearest<T>,
+    .csr_scores = csr_scores<T>,
 };
 
 constexpr InstructionSet kInstructionSet{

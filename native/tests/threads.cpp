@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "csr_clusters.hpp"
 #include "dispatch.hpp"
 #include "distances.hpp"
 #include "screen.hpp"
@@ -249,6 +250,39 @@ void test_search(const InstructionSet& set) {
     check(same(means[0], means[1]), "search");
 }
 
+// Rows in CSR form, one in four columns: iterations, distances and starting points on one thread and on several.
+void test_csr(const InstructionSet& set) {
+    constexpr std::int64_t n = 4 * kRows, D = kColumns;
+    const auto values = normal<float>(n * D / 4, 11);
+    std::vector<std::int32_t> starts, columns;
+    for (std::int64_t j = 0; j <= n; ++j) starts.push_back(std::int32_t(j * D / 4));
+    for (std::int64_t j = 0; j < n * D / 4; ++j) columns.push_back(std::int32_t(4 * (j % (D / 4)) + j / 7 % 4));
+    const CsrView rows{n, D, starts.data(), columns.data(), values.data(), false, false};
+    check(check_csr(rows, n * D / 4, kQuiet), "columns of CSR rows");
+    const std::vector<double> mean(D, 0.1), ones(n, 1.0), uniforms(kCenters * 4, 0.3);
+    const auto centers = normal<double>(kCenters * D, 12);
+    std::vector<std::int64_t> index(n), chosen[2];
+    for (std::int64_t j = 0; j < n; ++j) index[j] = j;
+    std::vector<double> means[2], distances[2];
+    for (int i = 0; i < 2; ++i) {
+        const int n_threads = i ? kThreads : 1;
+        std::vector<double> norms(n);
+        csr_norms(rows, mean.data(), norms.data(), n_threads, kQuiet);
+        const CsrProblem problem{rows, mean.data(), norms.data(), nullptr, nullptr, 1e6, false};
+        CsrClusters<float> clusters(problem, centers.data(), kCenters, set, n_threads, kQuiet);
+        for (int step = 0; step < 6; ++step) clusters.iterate(0, kQuiet);
+        means[i].resize(kCenters * D);
+        clusters.centers(means[i].data());
+        distances[i].resize(n * kCenters);
+        const CsrGeometry geometry{mean.data(), norms.data(), centers.data(), kCenters, false};
+        csr_distances(rows, geometry, set, distances[i].data(), n_threads, kQuiet);
+        chosen[i].resize(kCenters);
+        csr_seed(rows, index.data(), n, ones.data(), 7, uniforms.data(), kCenters, 4, chosen[i].data(), set, n_threads,
+                 kQuiet);
+    }
+    check(same(means[0], means[1]) && same(distances[0], distances[1]) && same(chosen[0], chosen[1]), "CSR rows");
+}
+
 // The third poll throws: the call ends early and passes the exception on, and the next call is not harmed.
 void test_interrupt(const char* isa) {
     const auto x = normal<float>(kRows * kColumns, 0), centers = normal<float>(kCenters * kColumns, 1);
@@ -282,6 +316,7 @@ int main() {
         test_supports(set);
         test_seeding(set);
         test_search(set);
+        test_csr(set);
         for (int i = 0; i < 10; ++i) test_interrupt(isa.c_str());
         std::printf("%s: all kernels agree on %d threads\n", isa.c_str(), kThreads);
     }

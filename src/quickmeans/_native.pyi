@@ -108,6 +108,95 @@ def moments(
 ) -> None: ...
 def seed(rows: Array, weights: Array, first: int, uniforms: Array, chosen: Array, n_threads: int, isa: str) -> int: ...
 
+class CsrRows:
+    def __init__(self, starts: Array, columns: Array, values: Array, n_columns: int) -> None: ...
+    @property
+    def distinct(self) -> bool: ...
+    def moments(self, weights: Array | None, mean: Array, squares: Array) -> None: ...
+    def norms(self, mean: Array, out: Array, n_threads: int) -> None: ...
+    def nearest(self, centers: CsrCenters32 | CsrCenters64, labels: Array, n_threads: int) -> int: ...
+    def own_squares(
+        self,
+        mean: Array,
+        norms: Array,
+        centers: Array,
+        spherical: bool,
+        labels: Array,
+        out: Array,
+        n_threads: int,
+    ) -> None: ...
+    def distances(
+        self, mean: Array, norms: Array, centers: Array, spherical: bool, out: Array, n_threads: int, isa: str
+    ) -> None: ...
+    def seed(
+        self,
+        index: Array,
+        weights: Array,
+        first: int,
+        uniforms: Array,
+        chosen: Array,
+        n_threads: int,
+        isa: str,
+    ) -> int: ...
+
+class CsrCenters32:
+    @staticmethod
+    def bind(centers: Array, offset: Array, n_threads: int, isa: str) -> CsrCenters32: ...
+
+class CsrClusters32:
+    def __init__(
+        self,
+        rows: CsrRows,
+        mean: Array,
+        norms: Array,
+        weights: Array | None,
+        sum_weights: Array | None,
+        scatter: float,
+        spherical: bool,
+        centers: Array,
+        n_threads: int,
+        isa: str,
+    ) -> None: ...
+    def iterate(self, tol: float) -> int: ...
+    def centers(self, out: Array) -> None: ...
+    @property
+    def assigned(self) -> float: ...
+    @property
+    def objective(self) -> float: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def n_compared(self) -> int: ...
+
+class CsrCenters64:
+    @staticmethod
+    def bind(centers: Array, offset: Array, n_threads: int, isa: str) -> CsrCenters64: ...
+
+class CsrClusters64:
+    def __init__(
+        self,
+        rows: CsrRows,
+        mean: Array,
+        norms: Array,
+        weights: Array | None,
+        sum_weights: Array | None,
+        scatter: float,
+        spherical: bool,
+        centers: Array,
+        n_threads: int,
+        isa: str,
+    ) -> None: ...
+    def iterate(self, tol: float) -> int: ...
+    def centers(self, out: Array) -> None: ...
+    @property
+    def assigned(self) -> float: ...
+    @property
+    def objective(self) -> float: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def n_compared(self) -> int: ...
+
 class Search:
     def __init__(self, rows: Array, weights: Array, spherical: bool, n_threads: int, isa: str) -> None: ...
     def place(self, centers: Array) -> None: ...

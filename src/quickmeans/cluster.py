@@ -309,7 +309,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:
         """The labels of X block by block, so that X may be larger than memory; `exact` as in :meth:`predict`."""
         rows = self._check_new_rows(X)
-        return each_block(rows, self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact))
+        return rows.each(self._fitted.labels_function(resolve_threads(self.n_threads), exact=exact))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
@@ -327,15 +327,14 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         """Distances of every row to every centroid; of a Dask array, as one."""
         rows = self._check_new_rows(X)
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
-        function = self._fitted.distances_function(dtype, rows.threads(self.n_threads))
-        return rows.map(function, dtype, len(self.cluster_centers_))
+        distances = self._fitted.distances_function(dtype, rows.threads(self.n_threads))
+        return rows.map(distances, dtype, len(self.cluster_centers_))
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the objective on X, its rows weighted by `sample_weight`; y is ignored."""
-        rows, total, first = self._check_new_rows(X), 0.0, 0
-        weights = check_sample_weight(sample_weight, 0 if sample_weight is None else rows.shape[0])
-        assign = self._fitted.assign_function(resolve_threads(self.n_threads))
-        for _, _, squares in each_block(rows, assign):
+        total, first, rows = 0.0, 0, self._check_new_rows(X)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, rows.shape[0])
+        for squares in rows.each(self._fitted.squares_function(resolve_threads(self.n_threads))):
             total += float(squares.sum() if weights is None else squares @ weights[first : first + len(squares)])
             first += len(squares)
         return -total

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
 from quickmeans.data.features import with_columns
-from quickmeans.data.memory_rows import MemoryRows, as_rows
+from quickmeans.data.memory_rows import MemoryRows
+from quickmeans.data.rows import as_rows
 from quickmeans.files import container
 from quickmeans.nystroem.choice import (
     CHOICES,

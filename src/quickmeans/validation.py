@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_array, validate_data
 
 from quickmeans.checks import is_number
 from quickmeans.data.features import check_features, with_columns
-from quickmeans.data.memory_rows import ArrayRows, as_rows
+from quickmeans.data.memory_rows import ArrayRows
 from quickmeans.data.open import as_source, is_dask
+from quickmeans.data.rows import as_rows
 from quickmeans.data.stream import StreamRows
 from quickmeans.kmeans.rows import Rows, Weights
 

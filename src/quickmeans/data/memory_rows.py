@@ -1,28 +1,26 @@
-"""Rows in memory: arrays and sparse matrices."""
+"""Rows in memory: what arrays and sparse matrices have in common, and arrays."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans.kernels import readable
-from quickmeans.kmeans.blocks import block_rows, slices
+from quickmeans.kmeans.blocks import slices
 from quickmeans.kmeans.chunk_pass import ChunkPass
 from quickmeans.kmeans.memory_pass import MemoryPass
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.rows import (
     Batch,
-    BlockFunction,
     Context,
     Index,
     Points,
+    RowFunction,
     Rows,
     Start,
     Weights,
-    each_block,
     local_points,
 )
 from quickmeans.kmeans.settings import Settings
@@ -91,9 +89,9 @@ class MemoryRows(Rows):
             index = np.sort(order[begin : begin + size])
             yield Batch(index, self.take(index), None if self.weights is None else self.weights[index])
 
-    def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
+    def map(self, function: RowFunction, dtype: Any, width: int | None = None) -> Any:
         n, first, out = self.shape[0], 0, np.empty(0, dtype)
-        for part in each_block(self, function):
+        for part in self.each(function):
             if len(part) == n:
                 return part  # without memory for a second array: the first touch of new memory takes long
             if first == 0:
@@ -125,37 +123,3 @@ class ArrayRows(MemoryRows):
         if len(self.X) * basis.shape[1] * basis.itemsize > most_bytes:
             return None
         return SparseProduct([basis.T]).apply(self.X, n_threads=n_threads)
-
-
-class SparseRows(MemoryRows):
-    """The rows of a CSR matrix, made dense by blocks."""
-
-    def __init__(self, X: Any, weights: Weights = None) -> None:
-        X = sp.csr_array(X)
-        if X.nnz and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
-            column = int(X.indices.max() if X.indices.max() >= X.shape[1] else X.indices.min())
-            raise ValueError(f"The sparse matrix X names column {column}, but it has {X.shape[1]} columns.")
-        super().__init__(X, weights)
-
-    def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
-        for place in slices(self.shape[0], block_rows(self.shape[1])):
-            yield place, self.X[place].toarray()
-
-    def take(self, index: Index | slice) -> NDArray[Any]:
-        return np.asarray(self.X[index].toarray())
-
-    def slices(self, size: int) -> list[slice]:
-        return slices(self.shape[0], min(size, block_rows(self.shape[1])))
-
-    def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
-        if stateless:
-            return ChunkPass(points, n_clusters, with_bounds=False)
-        return MemoryPass(points, n_clusters, correct=False)
-
-    def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
-        return None
-
-
-def as_rows(X: Any, weights: Weights = None) -> MemoryRows:
-    """An array or a sparse matrix as rows."""
-    return SparseRows(X, weights) if sp.issparse(X) else ArrayRows(np.asarray(X), weights)

@@ -16,10 +16,10 @@ from quickmeans.kmeans.chunk_pass import ChunkPass
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.rows import (
     Batch,
-    BlockFunction,
     Context,
     Index,
     Points,
+    RowFunction,
     Rows,
     Start,
     Weights,
@@ -159,7 +159,7 @@ class StreamRows(Rows):
     def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
         return None
 
-    def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
+    def map(self, function: RowFunction, dtype: Any, width: int | None = None) -> Any:
         return joined(each_block(self, function))
 
     def locate(self, row: int) -> str:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from quickmeans.distributed.reduction import POOL, Part, assigned_part, merge_parts, tree
 from quickmeans.distributed.tasks import compute, send
 from quickmeans.kmeans.assignment import Assigner
-from quickmeans.kmeans.fitted import labels_function
+from quickmeans.kmeans.functions import Labels
 from quickmeans.kmeans.memory_pass import cluster_sums
 from quickmeans.kmeans.passes import CANCELLED, LastPass, summed_pass
 from quickmeans.kmeans.refill import Move, Pool, farthest, refill
-from quickmeans.kmeans.rows import BlockFunction, Points
+from quickmeans.kmeans.rows import Points, RowFunction
 
 _POOL_PER_CHUNK = 16  # rows of every chunk, at least, that empty clusters may get
 
@@ -29,7 +29,7 @@ class ChunkedRows(Protocol):
     def weighted_parts(self) -> list[tuple[Any, Any]]:
         """The chunks and their weights, as tasks."""
 
-    def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
+    def map(self, function: RowFunction, dtype: Any, width: int | None = None) -> Any:
         """The lazy results of a function for all chunks."""
 
 
@@ -82,7 +82,7 @@ class DaskPass:
         objective = self.sums.objective(centers)
         if objective < CANCELLED * self.points.scatter:
             objective = self.part.objective
-        labels = self.rows.map(labels_function(assigner, self.points.n_threads), np.int32)
+        labels = self.rows.map(Labels(assigner, self.points.n_threads), np.int32)
         return summed_pass(labels, objective, self.part.n_settled / len(self.points), self.sums)
 
 

@@ -19,10 +19,10 @@ from quickmeans.kmeans.moments import mean_and_variances
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.rows import (
     Batch,
-    BlockFunction,
     Context,
     Index,
     Points,
+    RowFunction,
     Rows,
     Start,
     naming_rows,
@@ -129,7 +129,7 @@ class DaskRows(Rows):
     def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
         return None
 
-    def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
+    def map(self, function: RowFunction, dtype: Any, width: int | None = None) -> Any:
         locator = Locator(self.array.chunks[0])
 
         def of_chunk(chunk: Any, block_info: Any = None) -> NDArray[Any]:

@@ -7,6 +7,7 @@ indices itself: arrays that do not fit are a ValueError.
 
 from quickmeans import _native
 from quickmeans.kernels.arrays import readable
+from quickmeans.kernels.csr import CsrCenters, CsrClusters, CsrRows
 from quickmeans.kernels.distances import Distances, squared_differences
 from quickmeans.kernels.product import Product
 from quickmeans.kernels.screen import Assignment, Screen, bind_assignment, make_assignment
@@ -17,6 +18,9 @@ from quickmeans.kernels.sums import add_members, group_by_label, moments, seed
 
 __all__ = [
     "Assignment",
+    "CsrCenters",
+    "CsrClusters",
+    "CsrRows",
     "Distances",
     "Entries",
     "Product",

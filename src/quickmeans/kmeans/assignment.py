@@ -146,6 +146,9 @@ class Assigner(Protocol):
         If only directions count, a zero row is a ValueError that gives its number, counted from `first`.
         """
 
+    def label_csr(self, rows: kernels.CsrRows, n_threads: int) -> NDArray[np.int32] | None:
+        """The labels of rows in CSR form; None if rows must come as blocks."""
+
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:

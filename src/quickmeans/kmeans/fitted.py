@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.blocks import block_rows
 from quickmeans.kmeans.distances import CenterDistances
+from quickmeans.kmeans.functions import Distances, Labels, Squares
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.memory_pass import difference_squares
 from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.product_rows import ProductRows
-from quickmeans.kmeans.rows import BlockFunction
 from quickmeans.kmeans.screen import Screen
 from quickmeans.state import UNSIGNED, Facts, State, narrow
 from quickmeans.transform import SparseProduct
@@ -49,9 +48,13 @@ class FittedClusters:
         """The centered centroids in float64."""
         return self.cluster_centers.astype(np.float64) - self.assigner.geometry.mean
 
-    def labels_function(self, n_threads: int, *, exact: bool = False) -> BlockFunction:
-        """A function that labels the rows of a block."""
-        return labels_function(self.assigner.certain if exact else self.assigner, n_threads)
+    def labels_function(self, n_threads: int, *, exact: bool = False) -> Labels:
+        """A function that labels rows."""
+        return Labels(self.assigner.certain if exact else self.assigner, n_threads)
+
+    def squares_function(self, n_threads: int) -> Squares:
+        """A function that computes the squared distances of rows from their centroids, in float64."""
+        return Squares(self.labels_function(n_threads), self.centers)
 
     def assign_function(
         self, n_threads: int, *, exact: bool = False
@@ -65,9 +68,9 @@ class FittedClusters:
 
         return assign
 
-    def distances_function(self, dtype: Any, n_threads: int) -> BlockFunction:
-        """A function that computes the distances of the rows of a block from all centroids."""
-        return partial(CenterDistances(self.cluster_centers, self.assigner.geometry, dtype), n_threads)
+    def distances_function(self, dtype: Any, n_threads: int) -> Distances:
+        """A function that computes the distances of rows from all centroids."""
+        return Distances(CenterDistances(self.cluster_centers, self.assigner.geometry, dtype), n_threads)
 
     def to_state(self, *, labels: bool) -> State:
         """What a file holds; `labels` says whether these are stored."""
@@ -161,12 +164,3 @@ def _centers(state: State, rows: ProductRows | None, geometry: Geometry) -> NDAr
     for begin in range(0, len(centers), step):
         centers[begin : begin + step] = rows.centers[begin : begin + step] + geometry.mean
     return centers
-
-
-def labels_function(assigner: Assigner, n_threads: int) -> BlockFunction:
-    """A function that labels the rows of a block."""
-    return partial(_labels, assigner, n_threads)
-
-
-def _labels(assigner: Assigner, n_threads: int, first: int, rows: NDArray[Any]) -> NDArray[np.int32]:
-    return assigner.label(rows, n_threads, first)[0]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans import kernels
 from quickmeans.kmeans.assignment import Assignment, NotComparableError
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.transform import SparseProduct
@@ -53,6 +54,10 @@ class ProductRows:
     def label(self, rows: NDArray[Any], n_threads: int, first: int = 0) -> tuple[NDArray[np.int32], int]:
         """The labels of the rows; no candidate needs an exact score."""
         return self.nearest(rows, 1, 1, n_threads)[0][:, 0].astype(np.int32), 0
+
+    def label_csr(self, rows: kernels.CsrRows, n_threads: int) -> None:
+        """None: the product needs dense rows."""
+        return
 
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.kernels import CsrRows
 from quickmeans.kmeans.assignment import NotComparableError
 from quickmeans.kmeans.blocks import block_rows, distinct_rows, first_not_finite, slices
 from quickmeans.kmeans.dense import DenseRows, DenseSearch
 from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry
+from quickmeans.kmeans.iteration import Iteration
 from quickmeans.kmeans.moments import Moments, mean_and_variances
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.settings import Settings
@@ -19,7 +21,16 @@ from quickmeans.kmeans.settings import Settings
 T = TypeVar("T")
 Weights = NDArray[np.float64] | None  # one per row; None stands for ones
 Index = NDArray[np.int64]
-BlockFunction = Callable[[int, NDArray[Any]], NDArray[Any]]  # of the first row's number and a block of rows
+
+
+class RowFunction(Protocol):
+    """A function of rows, computed block by block or, where that is possible, of rows in CSR form."""
+
+    def __call__(self, first: int, block: NDArray[Any]) -> NDArray[Any]:
+        """The results for a dense block of rows, whose first row has this number."""
+
+    def of_csr(self, rows: CsrRows) -> NDArray[Any] | None:
+        """The results for rows in CSR form; None if they must come as blocks."""
 
 
 class Batch(NamedTuple):
@@ -140,8 +151,16 @@ class Rows(Named, Protocol):
     def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
         """The rows times the basis, or None if that takes more memory or the rows are not in memory."""
 
-    def map(self, function: BlockFunction, dtype: Any, width: int | None = None) -> Any:
-        """The results of the function for all blocks, one after the other; lazy on a cluster.
+    def iteration(self, points: "Points", settings: Settings, centers: NDArray[np.float64]) -> Iteration | None:
+        """Iterations of the rows' own from these centered centroids; None if passes are to be made."""
+        return None
+
+    def each(self, function: RowFunction) -> Iterator[NDArray[Any]]:
+        """The results of the function for some rows after the other."""
+        return each_block(self, function)
+
+    def map(self, function: RowFunction, dtype: Any, width: int | None = None) -> Any:
+        """The results of the function for all rows, one after the other; lazy on a cluster.
 
         `dtype` and `width`, the number of columns or None for vectors, describe the results.
         """
@@ -287,6 +306,14 @@ def row_lengths(block: NDArray[Any], first: int) -> NDArray[np.float64]:
     return np.asarray(lengths, np.float64)
 
 
+def csr_lengths(rows: CsrRows, n_threads: int) -> NDArray[np.float64]:
+    """|x| of every row in CSR form; a zero row is refused by its number."""
+    lengths = np.sqrt(rows.norms(np.zeros(rows.shape[1]), n_threads))
+    if not lengths.all():
+        raise ValueError(NO_DIRECTION.format(int(np.argmin(lengths))))
+    return np.asarray(lengths, np.float64)
+
+
 def spherical_geometry(n_columns: int, dtype: np.dtype[Any], shortest: float) -> Geometry:
     """The geometry of directions; `shortest` is the length of the shortest row."""
     # The square of a length below 1e-15 would lose its digits in float32.
@@ -333,7 +360,10 @@ def refuse_not_finite(locate: Callable[[int], str], first: int, block: NDArray[A
     """Raise a ValueError that names the first NaN or infinity of a block, if it has one."""
     bad = first_not_finite(block)
     if bad is not None:
-        kind = "NaN" if np.isnan(block[bad]) else "infinity"
-        raise ValueError(
-            f"Input X contains {kind} ({locate(first + bad[0])}, column {bad[1]}); every entry must be finite."
-        )
+        refuse_entry(block[bad], locate(first + bad[0]), bad[1])
+
+
+def refuse_entry(value: Any, row: str, column: int) -> None:
+    """Raise a ValueError that names an entry, which is NaN or infinity."""
+    kind = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(f"Input X contains {kind} ({row}, column {column}); every entry must be finite.")

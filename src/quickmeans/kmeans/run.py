@@ -11,6 +11,7 @@ from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.dense import DenseSearch
 from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.iterated import iterated
 from quickmeans.kmeans.learn import ProductLearner, learner
 from quickmeans.kmeans.lloyd import (
     Clustering,
@@ -118,6 +119,9 @@ def _run_with_screens(
     iterate = None if checkpoint is None else checkpoint.resume(choose)
     if iterate is None:
         start = starting_centers(points, context)
+        iteration = points.rows.iteration(points, settings, start.centers)
+        if iteration is not None:
+            return iterated(iteration, settings, points, start, choose, progress)
         counts = None if settings.batch_size is None else start.counts
         iterate = Iterate(start.centers, choose(start.centers), counts=counts, interrupted=start.interrupted)
         if counts is not None:

@@ -84,6 +84,7 @@ class Screen:
         self.centers = centers.astype(geometry.dtype)
         self._squares = squared_norms(centers)
         self._center_offset = geometry.offset(centers, self._squares)
+        self._tables: dict[np.dtype[Any], kernels.CsrCenters] = {}  # the centroids for rows in CSR form
 
     def _set_product(
         self, product: SparseProduct | None, offset: NDArray[np.float64], slack: NDArray[np.float64], margin: float
@@ -161,6 +162,19 @@ class Screen:
             raise ValueError(NO_DIRECTION.format(first + int(np.argmax(assignment.norms <= 0))))
         return assignment.labels, assignment.n_settled
 
+    def label_csr(self, rows: kernels.CsrRows, n_threads: int) -> NDArray[np.int32] | None:
+        """The labels of rows in CSR form by all exact scores; None with a shortlist of given length."""
+        if self.shortlist and self.product is not None:
+            return None
+        table = self._tables.get(max(rows.dtype, self.dtype))
+        if table is None:
+            centers = self.centers.astype(max(rows.dtype, self.dtype), copy=False)
+            table = self._tables[centers.dtype] = kernels.CsrCenters(centers, self._center_offset, n_threads)
+        labels, bad = rows.nearest(table, n_threads)
+        if bad >= 0:
+            raise NotComparableError(self.dtype, bad)
+        return labels
+
     def nearest(
         self, rows: NDArray[Any], m: int, n_listed: int, n_threads: int
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -180,4 +194,7 @@ class Screen:
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs; the native object is made anew there."""
         local = ("_bound", "certain")
-        return {name: value for name, value in self.__dict__.items() if name not in local} | {"projected": None}
+        return {name: value for name, value in self.__dict__.items() if name not in local} | {
+            "projected": None,
+            "_tables": {},
+        }

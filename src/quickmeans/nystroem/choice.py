@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from quickmeans.data.memory_rows import MemoryRows, as_rows
+from quickmeans.data.memory_rows import MemoryRows
+from quickmeans.data.rows import as_rows
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import features, relative_error, root_inverse
 from quickmeans.nystroem.kernels import Kernel, Landmarks
