@@ -345,8 +345,7 @@ def test_points_are_those_of_dense_rows(rng):
     sparse, dense = (rows.points(settings, ()) for rows in (SparseRows(X, w), ArrayRows(X.toarray(), w)))
     np.testing.assert_allclose(sparse.geometry.mean, dense.geometry.mean, atol=1e-13)
     np.testing.assert_allclose(sparse.variances, dense.variances, rtol=1e-12)
-    assert sparse.geometry.dtype == dense.geometry.dtype
-    assert sparse.total == dense.total
+    assert (sparse.geometry.dtype, sparse.total) == (dense.geometry.dtype, dense.total)
 
 
 # ---- memory and interrupts ------------------------------------------------------------------------------------------
