@@ -71,11 +71,6 @@ CsrClusters<T>::CsrClusters(const CsrProblem& problem, const double* centers, st
     rounding_ = double(std::numeric_limits<T>::epsilon()) * (8 + std::sqrt(longest));
 }
 
-template <class T>
-void CsrClusters<T>::set_offset(std::int64_t k) {
-    table_.offset()[k] = p_.spherical ? T(0) : T(-(squares_[k] / 2 + along_[k]));
-}
-
 // ---- assignment -----------------------------------------------------------------------------------------------------
 
 template <class T>

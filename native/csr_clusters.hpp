@@ -81,7 +81,7 @@ class CsrClusters {
     void move_centers(const std::vector<double>& divisors, const Range& columns, Tally* tallies);
     double update();
     double current_objective() const;
-    void set_offset(std::int64_t k);
+    void set_offset(std::int64_t k) { table_.offset()[k] = p_.spherical ? T(0) : T(-(squares_[k] / 2 + along_[k])); }
     double weight(std::int64_t row) const { return p_.weights ? p_.weights[row] : 1.0; }
     double sum_weight(std::int64_t row) const { return p_.sum_weights ? p_.sum_weights[row] : 1.0; }
 
