@@ -219,7 +219,7 @@ std::int64_t CsrClusters<T>::exchange(const Poll& poll) {
     std::vector<char> cancelled(std::size_t(K_), 0);
     bool any = false;
     for (std::int64_t k = 0; k < K_; ++k)
-        if (!sizes_[k] || weights_[k] < kCancelled * before[k]) any = cancelled[k] = 1;
+        if (!sizes_[k] || weights_[k] < kCancelled * before[k]) any = true, cancelled[k] = 1;
     if (any) sum_again(cancelled, poll);
     summed_.swap(old);
     std::copy(labels_.begin(), labels_.end(), summed_.begin());

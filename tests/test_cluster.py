@@ -109,7 +109,7 @@ def test_labels_are_predictions(mixture, options):
 
 
 def test_exact_predictions(mixture):
-    X = mixture(2000, 60)
+    X = mixture(5000, 60)
     model = QKMeans(300, random_state=0, max_iter=5).fit(X)
     assert model.product_ is not None
     exact = reference.distances(X, model.cluster_centers_).argmin(axis=1)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
+from csr_matrices import random_rows, rows_of, topics
 from hypothesis import given
 from hypothesis import strategies as st
-from sparse import random_rows, rows_of, topics
 
 from quickmeans import QKMeans, kernels
 from quickmeans.data import sparse_rows

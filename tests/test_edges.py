@@ -299,13 +299,13 @@ def test_bad_rows_of_dask_arrays_are_counted_from_the_first_of_all():
 
 
 def test_tasks_of_dask_use_one_thread_unless_told(monkeypatch):
-    model, seen, assign = QKMeans(5, init=X[:5], max_iter=2).fit(X), [], Screen.assign
+    model, seen, label = QKMeans(5, init=X[:5], max_iter=2).fit(X), [], Screen.label
 
-    def spy(self, rows, assignment, n_threads, **options):
+    def spy(self, rows, n_threads, first=0):
         seen.append(n_threads)
-        return assign(self, rows, assignment, n_threads, **options)
+        return label(self, rows, n_threads, first)
 
-    monkeypatch.setattr(Screen, "assign", spy)
+    monkeypatch.setattr(Screen, "label", spy)
     monkeypatch.setenv("QUICKMEANS_NUM_THREADS", "7")
     model.predict(da.from_array(X, chunks=(2000, 60))).compute(scheduler="synchronous")
     model.set_params(n_threads=3).predict(da.from_array(X, chunks=(2000, 60))).compute(scheduler="synchronous")

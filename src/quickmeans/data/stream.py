@@ -40,8 +40,7 @@ class StreamRows(Rows):
     def __init__(self, source: RowSource, weights: Weights = None) -> None:
         self.source, self._weights, self._n_rows = source, weights, source.n_rows
         self._files = self._file_marks()
-        self._kept_index: Index = np.empty(0, np.int64)
-        self._kept_rows: NDArray[Any] = np.empty((0, source.n_columns), source.dtype)
+        self._forget()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -133,7 +132,13 @@ class StreamRows(Rows):
         return ChunkPass(points, n_clusters, with_bounds=not stateless)
 
     def start(self, points: Points, context: Context) -> Start:
-        return start_from_stream(points, context)
+        start = start_from_stream(points, context)
+        self._forget()  # all samples have been taken
+        return start
+
+    def _forget(self) -> None:
+        self._kept_index: Index = np.empty(0, np.int64)
+        self._kept_rows: NDArray[Any] = np.empty((0, self.source.n_columns), self.source.dtype)
 
     def batches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """All rows in their order in batches of the given size, whatever the chunks."""

@@ -69,7 +69,9 @@ class ScreenChooser:
         self.rank, self.margin, self.trials = 0, CERTAIN, _TRIALS
         self.rows: Rows | None = points.rows if project else None  # to be projected
         self.projected: NDArray[Any] | None = None
-        if not project:  # a chooser of mini-batches outlives the rows
+        if (
+            not project or not points.rows.in_memory
+        ):  # mini-batches outlive the rows; streams are read once for all samples
             self.sample = self._sample_of(points.rows)
 
     @cached_property
