@@ -9,11 +9,15 @@ namespace quickmeans {
 // Comparing a row with a center takes as long as this many multiply-adds on top of those of its columns, and reading
 // and writing a row as long as this many (benchmarks/cost_model.py: 3 and 170, at 42 multiply-adds in a nanosecond).
 constexpr double kWorkPerScore = 4, kWorkPerRow = 160;
-// What a thread must have to do: starting one takes about 30 microseconds, and this much 100.
-constexpr double kWorkPerThread = 4e6;
+// An entry of a row that has to come from memory takes as long as this many.
+constexpr double kWorkPerEntry = 8;
+// What a thread must have to do: about a quarter of a millisecond. To start one takes 30 microseconds where a processor
+// is free; where other threads spin, as those of BLAS and OpenMP do after a call, it may take as long as their turn.
+constexpr double kWorkPerThread = 1e7;
 
 inline double work_of_rows(std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_centers) {
-    return double(n_rows) * (kWorkPerRow + double(n_centers) * (kWorkPerScore + double(n_columns)) + double(n_columns));
+    return double(n_rows) *
+           (kWorkPerRow + double(n_centers) * (kWorkPerScore + double(n_columns)) + kWorkPerEntry * double(n_columns));
 }
 
 inline int threads_for(double work, int n_threads) {

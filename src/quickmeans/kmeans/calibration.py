@@ -30,7 +30,7 @@ _SAMPLE_ENTRIES = 1 << 21  # 16 MB in float64
 _SAMPLE_MACS = 1 << 30  # of an exact assignment of the sample, at most: a tenth of a second on a core
 _PROJECTED_BYTES = 64 << 20  # that projected rows may take
 _GROWTH = 2.0  # a screen that lists so many times more candidates than at first is chosen anew
-_LEAST_ROWS = 4096  # with fewer, a trial on 512 of them would take as long as a fit; without a trial, no screen
+_LEAST_ROWS = 16384  # a trial takes as long as to compare some ten thousand rows with all centroids
 _LEAST_MACS = 4096  # of an exact assignment of a row: no screen lists and settles candidates in less time
 _TRIALS = 2  # the first centroids are mostly rows of X, and a screen for them is no screen for means
 

@@ -29,7 +29,7 @@ class Effort(NamedTuple):
     work : tuple of float
         The same in multiply-adds, at least and at most: 2e10 to 4e10 of them take a second on two cores.
     patience : float
-        A breath that hardly pays is followed by one of this share of its size.
+        A breath that hardly pays is followed by one of this share of its size; zero: there are no breaths.
     """
 
     passes: float

@@ -21,6 +21,7 @@ _LEAST_SEED_ROWS = 512  # or so many if that is more
 _MOST_DRAWS = 8  # per centroid: as many as scikit-learn makes for up to a thousand, and one vector holds
 _SEARCH_ROWS = 64  # the search begins with so many rows per centroid,
 _LEAST_ROWS = 2048  # or so many if that is more,
+_ENOUGH_ROWS = 256  # (of so many per centroid, breaths among the others have nothing more to learn)
 _WHOLE_ENTRIES = 1 << 24  # and ends with all rows if a copy of them in memory takes at most 64 MB;
 _SAMPLE_ENTRIES = 1 << 22  # else it has as many rows as 16 MB hold,
 _MOST_ENTRIES = 1 << 26  # or, if these are fewer than 64 per centroid, up to 256 MB of rows
@@ -191,16 +192,20 @@ def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], con
     K = context.settings.n_clusters
     if not context.settings.effort.passes or K == 1 or not _is_flat(rows.n_columns, K):
         return Start(centers)
-    few = rows.sample(max(_SEARCH_ROWS * K, _LEAST_ROWS), context.rng)
+    few, effort = rows.sample(max(_SEARCH_ROWS * K, _LEAST_ROWS), context.rng), context.settings.effort
     if few is not rows:
-        start = _search(points, few, centers, context, whole=False)
+        start = _search(points, few, centers, context, effort, whole=False)
         if start.interrupted:
             return start
         centers = start.centers
-    return _search(points, rows, centers, context, whole=whole)
+        if len(few) >= _ENOUGH_ROWS * K:
+            effort = effort._replace(patience=0.0)
+    return _search(points, rows, centers, context, effort, whole=whole)
 
 
-def _search(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, *, whole: bool) -> Start:
+def _search(
+    points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, effort: Effort, *, whole: bool
+) -> Start:
     """Move centered centroids among these rows while that pays."""
     search, history, interrupted, moves = DenseSearch.of(rows, centers, points.geometry), [], False, []
     native, tol = search.native, points.tolerance(context.settings.tol) / search.square_unit
@@ -215,7 +220,7 @@ def _search(points: Points, rows: DenseRows, centers: NDArray[np.float64], conte
     native.keep()
     try:
         native.iterate(_FIRST_ITERATIONS, tol)
-        ended = improve(native, context.settings.effort, tol, observe)
+        ended = improve(native, effort, tol, observe)
         if not whole:
             native.iterate(_SAMPLE_ITERATIONS, tol)
             context.say(f"Search among {len(rows)} of {len(points)} rows: {', '.join(moves) or 'nothing to move'}")

@@ -49,7 +49,8 @@ def improve(search: kernels.Search, effort: Effort, tol: float, observe: Observe
     """
     least, most = effort.work
     limit = search.work + min(max(effort.passes * search.pass_work, least), most)
-    return _swap(search, limit, observe) or _breathe(search, limit, effort.patience, tol, observe)
+    ended = _swap(search, limit, observe)
+    return ended or (effort.patience > 0 and _breathe(search, limit, effort.patience, tol, observe))
 
 
 def _swap(search: kernels.Search, limit: float, observe: Observer) -> bool:
