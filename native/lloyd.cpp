@@ -24,8 +24,7 @@ constexpr std::int64_t kChangesPerCenter = 16, kMostBlocks = 32;
 constexpr double kBoundsPay = 1200, kWorkPerSkipped = 160;
 // With bounds a search compares about a quarter of the rows in an iteration; it may take as many iterations without.
 constexpr double kUnbounded = 4;
-constexpr int kPassesBeforeTiles = 2;  // to transpose all rows takes as long as two passes over them
-constexpr double kWorkPerMean = 16;    // a number of a center: pack it, move it, add up its squares
+constexpr double kWorkPerMean = 16;  // a number of a center: pack it, move it, add up its squares
 // With more centers, a row in doubt is first compared with its own: that takes as long as comparing it with a few
 // dozen.
 constexpr std::int64_t kTighten = 32;
@@ -84,7 +83,7 @@ std::int64_t Search::n_chunks() const { return (n_ + chunk_rows_ - 1) / chunk_ro
 
 Range Search::chunk_of(std::int64_t c) const { return {c * chunk_rows_, std::min(chunk_rows_, n_ - c * chunk_rows_)}; }
 
-// Where every row is compared in every iteration, rows are transposed for all of them.
+// Where every row is compared in every iteration, rows are transposed once.
 void Search::make_tiles(const Poll& poll) {
     if (!tiles_.empty()) return;
     const std::int64_t lanes = set_.single.nearest.lanes;
@@ -130,7 +129,7 @@ void Search::place(const float* centers, std::int64_t n_centers, const Poll& pol
     now_.labels.assign(n, -1);
     now_.summed.assign(n, -1);
     now_.bounded = double(n_centers) * (double(n_columns_) + kWorkPerScore) > kBoundsPay;
-    if (!now_.bounded) return;
+    if (!now_.bounded) return make_tiles(poll);
     make_room_for_seconds();
     now_.upper.assign(n, kInfinity);
     now_.lower.assign(n, 0);
@@ -147,7 +146,7 @@ void Search::pack() {
 NearestJob<float> Search::nearest_job(const std::int64_t* index, bool two) {
     NearestJob<float> job{};
     job.rows = view(index);
-    job.tiles = index || tiles_.empty() ? nullptr : tiles_.data();
+    job.tiles = index ? nullptr : tiles_.data();
     job.panels = panels_.data();
     job.offset = offset_.data();
     job.n_centers = now_.n_centers;
@@ -248,7 +247,6 @@ std::int64_t Search::assign_chunk(std::int64_t c, int thread, const Poll& poll) 
 // Give every row in doubt its nearest centers; returns how many labels have changed.
 std::int64_t Search::assign(const Poll& poll) {
     pack();
-    if (!now_.bounded && n_passes_++ == kPassesBeforeTiles) make_tiles(poll);
     largest_square_ = *std::max_element(now_.squares.begin(), now_.squares.end());
     const int n_threads = threads_for(work_of_rows(n_, n_columns_, now_.n_centers), n_threads_);
     memory_.resize(std::size_t(n_threads));

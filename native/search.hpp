@@ -127,7 +127,6 @@ class Search {
     double scatter_ = 0;
     std::vector<float> norms_;  // |x|^2
     std::vector<float> tiles_;  // the rows, where no bounds are kept
-    int n_passes_ = 0;          // over all rows
     Clusters now_, kept_;
     double work_ = 0;
     float largest_square_ = 0;  // of the centers

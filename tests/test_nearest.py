@@ -1,5 +1,8 @@
 """The nearest of all centers: the kernel behind exact screens, and the short way to it."""
 
+import signal
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -9,6 +12,7 @@ from sklearn.cluster import KMeans
 
 from quickmeans import QKMeans, kernels
 from quickmeans.kmeans.assignment import Assignment
+from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.screen import Screen
 
@@ -198,3 +202,30 @@ def test_an_observer_changes_no_bit(rng):
     np.testing.assert_array_equal(alone.cluster_centers_, watched.cluster_centers_)
     np.testing.assert_array_equal(alone.objective_history_, watched.objective_history_)
     assert max(i for i, _ in seen) == alone.n_iter_
+
+
+@pytest.mark.parametrize(("n", "D", "K"), [(3000, 60, 200), (20000, 30, 100)])
+def test_no_screen_is_tried_where_none_can_pay(rng, monkeypatch, n, D, K):
+    def refuse(*_):
+        raise AssertionError("a screen was tried")
+
+    monkeypatch.setattr(ScreenChooser, "_calibrated", refuse)
+    model = QKMeans(K, random_state=0, max_iter=2, search="none").fit(rng.standard_normal((n, D)).astype(np.float32))
+    assert model.product_ is None
+
+
+def test_ctrl_c_keeps_the_iterations_that_were_complete(rng):
+    """The handler is called from inside the native call that runs all iterations."""
+    X = rng.standard_normal((60000, 24)).astype(np.float32)
+    model = QKMeans(200, init=X[:200].copy(), n_init=1, max_iter=10000, tol=0)
+    timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    begin = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert time.perf_counter() - begin < 10
+    assert 0 < model.n_iter_ < 10000
+    assert len(model.objective_history_) == 2 * model.n_iter_
+    assert np.isfinite(model.cluster_centers_).all()
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert model.inertia_ <= model.objective_history_[-1] * (1 + 1e-6)
