@@ -283,6 +283,7 @@ std::int64_t CsrClusters<T>::refill(const Poll& poll) {
         sizes[k] = 1;
         labels_[row] = std::int32_t(k);
         upper_[row] = std::numeric_limits<T>::infinity();
+        lower_[row] = 0;  // it was a bound on all centers but the old one
         ++n_moved;
         lower_to(row, distances, poll);
     }

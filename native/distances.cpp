@@ -108,7 +108,7 @@ std::int64_t Distances<T>::run(const RowsView& rows, void* out, bool narrow, int
         const Range range{i * size, std::min(size, n - i * size)};
         T* own = scratch[std::size_t(thread)].data();
         if (kernels_of<T>(*set_).distances(whole, range, own, own_poll)) return true;
-        // Chunks are handed out in order, so the first bad one is found whatever the number of threads.
+        // The first of the bad chunks that were looked at to their end.
         std::int64_t seen = bad.load();
         while (range.first < seen && !bad.compare_exchange_weak(seen, range.first)) {
         }

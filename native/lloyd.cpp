@@ -34,6 +34,8 @@ constexpr double kCancelled = 1e-13;
 // are then at least twice as far from every row as its own center.
 constexpr float kNear = 3;
 
+constexpr Poll kQuiet{[](void*) {}, nullptr};
+
 }  // namespace
 
 Search::Search(const float* rows, std::int64_t n, std::int64_t n_columns, const double* weights, bool spherical,
@@ -87,14 +89,15 @@ Range Search::chunk_of(std::int64_t c) const { return {c * chunk_rows_, std::min
 void Search::make_tiles(const Poll& poll) {
     if (!tiles_.empty()) return;
     const std::int64_t lanes = set_.single.nearest.lanes;
-    tiles_.resize(std::size_t((n_ + lanes - 1) / lanes * lanes * n_columns_));
+    std::vector<float> tiles(std::size_t((n_ + lanes - 1) / lanes * lanes * n_columns_));
     const RowsView rows = view(nullptr);
     const auto chunk = [&](std::int64_t c, int, const Poll&) {
         std::vector<float> staging(std::size_t(lanes * kStagingColumns));
-        set_.single.nearest.make_tiles(rows, chunk_of(c), tiles_.data(), staging.data());
+        set_.single.nearest.make_tiles(rows, chunk_of(c), tiles.data(), staging.data());
         return true;
     };
     for_each_chunk(n_chunks(), threads_for(work_of_rows(n_, n_columns_, 0), n_threads_), chunk, poll);
+    tiles_.swap(tiles);
 }
 
 void Search::resize(std::int64_t n_centers) {
@@ -330,7 +333,6 @@ void Search::add_totals(const ClusterTotals& part) {
 // Move every center to the mean of its rows; returns the sum of the squared shifts.
 double Search::update(std::int64_t n_changes, const Poll& poll) {
     const std::int64_t K = now_.n_centers, D = n_columns_;
-    now_.summing = true;
     exchange(n_changes, poll);
     std::vector<std::int64_t> moved;
     std::vector<float> shift(std::size_t(K), 0), mean(n_columns_), old(n_columns_);
@@ -363,7 +365,6 @@ double Search::update(std::int64_t n_changes, const Poll& poll) {
         set_steps(shift);
     }
     work_ += double(K * D) * kWorkPerMean;
-    now_.summing = false;
     return shifts;
 }
 
@@ -429,14 +430,13 @@ void Search::set_steps(const std::vector<float>& shift) {
 }
 
 void Search::means(double* out) const {
-    const bool known = !now_.summing;  // after Ctrl-C, the centers are those of the last complete iteration
     for (std::int64_t k = 0; k < now_.n_centers; ++k) {
         const float* const center = now_.centers.data() + k * n_columns_;
         const double *const sum = now_.sums.data() + k * n_columns_, weight = now_.weights[k];
         const double length = std::sqrt(std::inner_product(sum, sum + n_columns_, sum, 0.0));
         const double divisor = spherical_ ? length : weight;
         for (std::int64_t d = 0; d < n_columns_; ++d)
-            out[k * n_columns_ + d] = known && weight > 0 && divisor > 0 ? sum[d] / divisor : center[d];
+            out[k * n_columns_ + d] = weight > 0 && divisor > 0 ? sum[d] / divisor : center[d];
     }
 }
 
@@ -450,7 +450,7 @@ std::int64_t Search::iterate(std::int64_t most, double tol, bool until_empty, co
         const bool still =
             changed == 0 && std::none_of(now_.changed.begin(), now_.changed.end(), [](char c) { return c; });
         if (still) now_.assigned = now_.objective;
-        now_.converged = still || update(changed, poll) <= tol;
+        now_.converged = still || update(changed, kQuiet) <= tol;  // some milliseconds, all or nothing
         history_.push_back(now_.assigned);
         history_.push_back(now_.objective);
         if (now_.converged || (until_empty && n_empty() > 0)) return done;

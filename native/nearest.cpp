@@ -23,7 +23,7 @@ std::int64_t find_nearest(const NearestJob<T>& job, const InstructionSet& set, i
         if (own.empty()) own.resize(size);
         const Range rows{c * chunk_rows, std::min(chunk_rows, n - c * chunk_rows)};
         if (kernel.run(job, rows, own.data(), own_poll)) return true;
-        // Chunks are handed out in order, so the first bad one is found whatever the number of threads.
+        // The first of the bad chunks that were looked at to their end.
         std::int64_t seen = bad.load();
         while (rows.first < seen && !bad.compare_exchange_weak(seen, rows.first)) {
         }

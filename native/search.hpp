@@ -78,7 +78,6 @@ class Search {
             apart;  // n_centers x n_centers: lower bounds on the distances between centers, if there are few
         double assigned = 0, objective = 0;  // before and after the last update
         bool converged = false;
-        bool summing = false;  // whether sums are being brought to the labels
     };
 
     void require_labels() const;

@@ -398,3 +398,24 @@ def test_an_interrupted_iteration_keeps_its_centers(rng):
         clusters.iterate(0.0)
     timer.join()
     np.testing.assert_array_equal(clusters.centers(), before)
+
+
+def test_counts_of_any_type_have_directions(rng):
+    """The search divides rows by their lengths; integers would become zeros."""
+    dense = rng.poisson(0.3, (3000, 200))
+    dense[:, 0] += 1  # no row is zero
+    counts = sp.csr_array(dense.astype(np.int32))
+    fits = [QKMeans(8, spherical=True, init="random", random_state=0).fit(counts.astype(t)) for t in ("i4", "f8")]
+    np.testing.assert_allclose(fits[0].inertia_, fits[1].inertia_, rtol=1e-6)
+
+
+def test_ctrl_c_before_the_first_labels(rng, monkeypatch):
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernels.Search, "iterate", interrupted)
+    X = sp.random_array((3000, 200), density=0.05, format="csr", dtype=np.float32, rng=rng)
+    model = QKMeans(4, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert not hasattr(model, "cluster_centers_")

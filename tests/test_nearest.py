@@ -176,6 +176,9 @@ def test_seeds_are_those_that_scikit_learn_takes():
     X = np.random.default_rng(0).standard_normal((60, 2))
     for state in (0, 2**32 - 1, np.int64(3), np.random.RandomState(0), None):
         QKMeans(2, random_state=state).fit(X)
+    fits = [QKMeans(5, random_state=state).fit(X).cluster_centers_ for state in (3, np.int64(3), np.uint8(3))]
+    np.testing.assert_array_equal(fits[0], fits[1])
+    np.testing.assert_array_equal(fits[0], fits[2])
     for state in (-1, 2**32, "a"):
         with pytest.raises(ValueError, match=r"[Ss]eed"):
             QKMeans(2, random_state=state).fit(X)

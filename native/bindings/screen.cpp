@@ -139,7 +139,12 @@ std::int64_t assign(const Screen<T>& self, const AnyArray& x, Assignment<T>& ass
     require(!projected || (parts.product && projected->shape(0) == x.shape(0) && assignment.norms_known),
             "wrong projected rows");
     if (self.is_plain()) return assign_plainly(self, x, assignment, first, index, n_threads);
-    const Product<T>& product = projected ? *parts.first_factor : parts.listing(Interrupts());
+    const Product<T>* listing = nullptr;
+    {
+        nb::gil_scoped_release release;  // another thread may be making it, and wait for the lock
+        listing = projected ? &*parts.first_factor : &parts.listing(Interrupts());
+    }
+    const Product<T>& product = *listing;
     SettleJob<T> job = self.job();
     job.rows = view_of(x, parts.n_columns, index);
     job.screen.rows = view_of(projected ? *projected : x, product.n_columns(), index);

@@ -321,7 +321,8 @@ struct SplitJob {
     float* pairs;                   // OUT  n_clusters x 2 x n_columns, the two means
 };
 
-// What the split of a cluster needs: at most `most` rows, filled up to a vector, four numbers for each, and a few more.
+// What the split of a cluster needs: at most `most` rows, filled up to a vector, three numbers for each, and a few
+// more.
 constexpr std::int64_t split_scratch(std::int64_t most, std::int64_t n_columns) {
     return (most + 16) * (n_columns + 3) + 16 * 64 + 3 * n_columns;
 }

@@ -1,5 +1,6 @@
 """What comes in at the door of the estimators: rows of any kind, weights, names of features."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,10 @@ def _is_plain(estimator: BaseEstimator, X: Any, *, reset: bool) -> bool:
 
 def random_seeds(random_state: Any, count: int) -> list[int]:
     """So many seeds from whatever scikit-learn takes for `random_state`."""
-    if type(random_state) is int and 0 <= random_state < 2**32:  # RandomState takes a third of a millisecond to make
-        return [int(seed) for seed in np.random.default_rng(random_state).integers(2**31, size=count)]
+    if (
+        isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32
+    ):  # RandomState takes a third of a millisecond
+        return [int(seed) for seed in np.random.default_rng(int(random_state)).integers(2**31, size=count)]
     return [int(seed) for seed in check_random_state(random_state).randint(2**31, size=count)]
 
 

@@ -97,6 +97,10 @@ class StreamRows(Rows):
                 f"Chunk {i} of {source.name} holds {chunk.dtype}, but the first {source.dtype}; they must be alike."
             )
 
+    @property
+    def samples_first(self) -> bool:
+        return True
+
     def take(self, index: Index) -> NDArray[Any]:
         places = np.searchsorted(self._kept_index, index)
         if len(self._kept_index) and (self._kept_index[np.minimum(places, len(self._kept_index) - 1)] == index).all():

@@ -18,6 +18,7 @@ from quickmeans.kmeans.assignment import Assigner, Assignment
 from quickmeans.kmeans.cost import cost_per_row
 from quickmeans.kmeans.rows import Index, Points, Rows
 from quickmeans.kmeans.screen import CERTAIN, Screen
+from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform import sparse_als
 
 # How much the objective of the sample may exceed that of an exact assignment: 1e-4 less than the 5e-4 that is promised.
@@ -69,9 +70,7 @@ class ScreenChooser:
         self.rank, self.margin, self.trials = 0, CERTAIN, _TRIALS
         self.rows: Rows | None = points.rows if project else None  # to be projected
         self.projected: NDArray[Any] | None = None
-        if (
-            not project or not points.rows.in_memory
-        ):  # mini-batches outlive the rows; streams are read once for all samples
+        if not project or points.rows.samples_first:  # mini-batches outlive the rows
             self.sample = self._sample_of(points.rows)
 
     @cached_property
@@ -193,9 +192,12 @@ class ScreenChooser:
         few = self.n_rows < _LEAST_ROWS or lowest < _LEAST_MACS
         ranks = [] if few else [r for r in RANKS if self.rank / 2 <= r < lowest / 2 / (K + D)]
         self.rank, self.margin = 0, 0.0
-        if not ranks:
-            return best
-        rows = self._sample_for(centers, 0.02)
+        return self._cheapest(centers, best, ranks) if ranks else best
+
+    @with_one_blas_thread
+    def _cheapest(self, centers: NDArray[np.float64], best: Screen, ranks: list[int]) -> Screen:
+        """The cheapest of the dense screen and of those of these ranks."""
+        lowest, rows = float(best.macs), self._sample_for(centers, 0.02)
         exact, basis = self._assigned(best, rows), self.basis
         for rank in ranks:
             self._prepare_basis(centers, rank)

@@ -118,6 +118,11 @@ class Rows(Named, Protocol):
     def in_memory(self) -> bool:
         """Whether any rows can be taken at little cost."""
 
+    @property
+    def samples_first(self) -> bool:
+        """Whether samples must be taken before the start: later they would have to be read again."""
+        return False
+
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         """All rows in order as dense arrays, each with the place of its rows; no block is empty."""
 

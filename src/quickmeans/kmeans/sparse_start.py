@@ -116,12 +116,13 @@ def _searched(points: Points, X: Any, weights: NDArray[np.float64], context: Con
     """The means of the clusters that a search finds among the projections of these rows."""
     settings = context.settings
     assert isinstance(settings.init, str)
-    factors = np.ones(X.shape[0])
+    X, factors = X.astype(points.geometry.dtype), np.ones(X.shape[0])
     if points.geometry.spherical:
         factors = 1 / np.sqrt(X.multiply(X).sum(axis=1))
     rows = _projected(sp.diags_array(factors, dtype=X.dtype) @ X, points, settings.n_clusters + _MORE, context.rng)
     dense = DenseRows(rows, weights / weights.mean(), np.zeros(rows.shape[1]), 1.0, 1.0, False, points.n_threads)
     native, moves, interrupted = dense.search(DRAWS[settings.init](dense, settings.n_clusters, context.rng)), [], False
+    native.iterate(1)  # Ctrl-C before the first labels ends the fit
     native.keep()
     try:
         native.iterate(_FIRST_ITERATIONS)

@@ -184,7 +184,8 @@ def _drawn_start(points: Points, rows: DenseRows, context: Context, *, whole: bo
         found = sorted(start.objective for start in starts)
         if starts[-1].ended or (len(found) > 1 and found[1] <= (1 + _AGREE) * found[0]):
             break
-    return min(starts, key=lambda start: start.objective)
+    best = min(starts, key=lambda start: start.objective)
+    return best._replace(ended=starts[-1].ended, interrupted=starts[-1].interrupted)
 
 
 def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, *, whole: bool) -> Start:
@@ -229,7 +230,7 @@ def _search(
         ended = interrupted = True
     sampled = rows.weight_unit * float(rows.weights.sum()) < _ALL * points.total
     counts = search.cluster_weights() if sampled else None
-    objective = search.objective_unit * native.objective
+    objective = np.inf if interrupted else search.objective_unit * native.objective
     return Start(search.centers(), counts, search if whole else None, objective, history, ended, interrupted)
 
 
