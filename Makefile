@@ -86,7 +86,7 @@ clean:
 .venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)
 	$(PYTHON) -m venv .venv-sanitize
 	.venv-sanitize/bin/python -m pip install --quiet --upgrade pip
-	.venv-sanitize/bin/python -m pip install --quiet cmake pytest pytest-timeout hypothesis scikit-learn
+	.venv-sanitize/bin/python -m pip install --quiet cmake pytest pytest-timeout hypothesis pandas polars scikit-learn
 	.venv-sanitize/bin/python -m pip install --quiet --config-settings=cmake.define.QUICKMEANS_SANITIZE=address \
 		--config-settings=build-dir=build/sanitize .
 	touch $@
