@@ -52,7 +52,8 @@ RowsView view_of(const std::vector<T>& x, std::int64_t n_columns) {
             .row_stride = n_columns * std::int64_t(sizeof(T)),
             .column_stride = sizeof(T),
             .scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64,
-            .index = nullptr};
+            .index = nullptr,
+            .end = reinterpret_cast<const char*>(x.data() + x.size())};
 }
 
 template <class T>
@@ -84,7 +85,7 @@ Result<T> assign(const Screen<T>& screen, const std::vector<T>& x, int n_threads
     job.second = result.second.data();
     job.n_listed = &result.n_listed;
     job.n_settled = &result.n_settled;
-    screen.parts->product.run(job, screen.parts->growth, n_threads, poll);
+    screen.parts->product->run(job, screen.parts->growth, n_threads, poll);
     return result;
 }
 
@@ -94,9 +95,17 @@ Screen<T> make_screen(const std::vector<T>& centers, const char* isa) {
     for (T& value : near) value = value * value > T(0.5) ? value : T(0);
     const Product<T> product = product_of_centers(near.data(), kCenters, kColumns, isa, kQuiet);
     const std::vector<T> zeros(kCenters), slack(kCenters, T(2));
-    const auto parts = std::make_shared<const ScreenParts<T>>(
-        ScreenParts<T>{product, product.first_factor(), false, centers.data(), kColumns, std::vector<T>(kColumns),
-                       zeros, slack, largest_growth(centers.data(), kCenters, kColumns)});
+    const auto parts = std::make_shared<ScreenParts<T>>();
+    parts->set = &find_instruction_set(isa);
+    parts->n_centers = kCenters;
+    parts->n_columns = kColumns;
+    parts->centers = centers.data();
+    parts->mean = std::vector<T>(kColumns);
+    parts->center_offset = zeros;
+    parts->slack = slack;
+    parts->growth = largest_growth(centers.data(), kCenters, kColumns);
+    parts->product = product;
+    parts->first_factor = product.first_factor();
     return {parts, std::make_shared<const std::vector<T>>(zeros), 0, 0.3, 0};
 }
 
@@ -111,6 +120,28 @@ void test_screen(const char* isa) {
     check(assign(screen, x, kThreads) == expected, "assignment");
     other.join();
     check(beside == expected, "assignment beside another");
+}
+
+// The nearest of all centers.
+template <class T>
+void test_nearest(const char* isa) {
+    const auto x = normal<T>(kRows * kColumns, 0), centers = normal<T>(kCenters * kColumns, 1);
+    std::vector<T> panels, offset;
+    pack_panels(centers.data(), kCenters, kColumns, [](std::int64_t) { return 0; }, panels, offset);
+    Result<T> results[2];
+    for (int i = 0; i < 2; ++i) {
+        NearestJob<T> job{};
+        job.rows = view_of(x, kColumns);
+        job.panels = panels.data();
+        job.offset = offset.data();
+        job.n_centers = kCenters;
+        job.limit = T(100);
+        job.labels = results[i].labels.data();
+        job.best = results[i].best.data();
+        job.next = results[i].second.data();
+        check(find_nearest(job, find_instruction_set(isa), i ? kThreads : 1, kQuiet) == -1, "rows within the limit");
+    }
+    check(results[0] == results[1], "nearest");
 }
 
 // Products, their largest entries, and Gaussian kernel values.
@@ -306,7 +337,9 @@ void test_interrupt(const char* isa) {
 int main() {
     for (const std::string& isa : instruction_sets()) {
         const InstructionSet& set = find_instruction_set(isa);
+        test_nearest<float>(isa.c_str());
         test_product<float>(isa.c_str());
+        test_nearest<double>(isa.c_str());
         test_product<double>(isa.c_str());
         test_screen<float>(isa.c_str());
         test_screen<double>(isa.c_str());
