@@ -21,6 +21,12 @@ constexpr double kSplitWork = 24;                // multiply-adds for every entr
 constexpr double kLeastGain = 1e-9;              // of the objective
 constexpr double kRounding = 1e-12;              // of the scatter: squares of 1e-7, and more
 
+// What the split of a cluster needs: at most `most` rows, filled up to a vector, three numbers for each, and a few
+// more.
+constexpr std::int64_t split_scratch(std::int64_t most, std::int64_t n_columns) {
+    return (most + 16) * (n_columns + 3) + 16 * 64 + 3 * n_columns;
+}
+
 }  // namespace
 
 void Search::go_back() {

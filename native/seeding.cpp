@@ -143,16 +143,7 @@ std::int64_t seed(const float* rows, std::int64_t n, std::int64_t n_columns, con
                   const double* uniforms, std::int64_t n_centers, std::int64_t n_trials, std::int64_t* chosen,
                   const InstructionSet& set, int n_threads, const Poll& poll) {
     Seeding seeding(rows, n, n_columns, weights, n_centers, n_trials, set, n_threads, poll);
-    std::vector<std::int64_t> centers, candidates{first};
-    double total = seeding.add(candidates, centers);
-    while (std::int64_t(centers.size()) < n_centers && total > 0) {
-        candidates.clear();
-        const double* const chances = uniforms + std::int64_t(centers.size()) * n_trials;
-        for (std::int64_t t = 0; t < n_trials; ++t) candidates.push_back(seeding.draw(chances[t] * total));
-        total = seeding.add(candidates, centers);
-    }
-    std::copy(centers.begin(), centers.end(), chosen);
-    return std::int64_t(centers.size());
+    return draw_centers(seeding, first, uniforms, n_centers, n_trials, chosen);
 }
 
 }  // namespace quickmeans

@@ -11,6 +11,8 @@ namespace quickmeans {
 constexpr double kWorkPerScore = 4, kWorkPerRow = 160;
 // An entry of a row that has to come from memory takes as long as this many.
 constexpr double kWorkPerEntry = 8;
+// Keeping the bounds of a row that is not compared takes as long as this many.
+constexpr double kWorkPerSkipped = 160;
 // What a thread must have to do: about a quarter of a millisecond. To start one takes 30 microseconds where a processor
 // is free; where other threads spin, as those of BLAS and OpenMP do after a call, it may take as long as their turn.
 constexpr double kWorkPerThread = 1e7;

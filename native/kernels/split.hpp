@@ -177,7 +177,8 @@ inline Sides sum_above(const Members& m, float threshold, Pacer& pacer) {
     return sides;
 }
 
-// Split one cluster: OUT its gain and the two means. `scratch` has split_scratch numbers, `index` job.most.
+// Split one cluster: OUT its gain and the two means. `scratch` has as many numbers as split_scratch in search.cpp says,
+// `index` job.most.
 inline void split(const SplitJob& job, std::int64_t cluster, float* scratch, std::int64_t* index, const Poll& poll) {
     const std::int64_t n = job.rows.n_columns, size = job.starts[cluster + 1] - job.starts[cluster];
     Pacer pacer{poll};

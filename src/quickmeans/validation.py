@@ -1,5 +1,6 @@
 """What comes in at the door of the estimators: rows of any kind, weights, names of features."""
 
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -62,6 +63,18 @@ def _is_plain(estimator: BaseEstimator, X: Any, *, reset: bool) -> bool:
         and width == X.shape[1]
         and "feature_names_in_" not in fitted
     )
+
+
+def parameters_of(estimator: BaseEstimator) -> dict[str, Any]:
+    """The parameters by their names, as ``get_params(deep=False)`` returns them."""
+    cls: Any = type(estimator)
+    return {name: getattr(estimator, name) for name in _parameter_names(cls)}
+
+
+@cache
+def _parameter_names(cls: Any) -> list[str]:
+    """The names of the parameters; scikit-learn takes a tenth of a millisecond to find them."""
+    return list(cls._get_param_names())
 
 
 def random_seeds(random_state: Any, count: int) -> list[int]:
