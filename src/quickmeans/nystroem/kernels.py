@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.transform import SparseProduct
+from quickmeans.transform.checks import squared_norms
 
 Array = NDArray[Any]
 Scale = Callable[[Array], Any]  # f, of rows
@@ -51,10 +52,10 @@ class Landmarks:
         A landmark at zero is moved by the rounding of v_k = -m, a few units of rounding of m; that is no direction, and
         it is set to zero.
         """
-        rows = self.product.toarray().astype(np.float64) + self.mean
-        rounding = 8 * float(np.finfo(self.product.dtype).eps) * np.linalg.norm(self.mean)
-        rows[np.linalg.norm(rows, axis=1) <= rounding] = 0
-        return np.asarray(rows, np.float64)
+        rows: NDArray[np.float64] = np.add(self.product.toarray(), self.mean, dtype=np.float64)
+        rounding = 8 * float(np.finfo(self.product.dtype).eps) * float(np.linalg.norm(self.mean))
+        rows[squared_norms(rows) <= rounding**2] = 0
+        return rows
 
     def dots(self, X: Array, n_threads: int) -> Array:
         """<x, u_k> for all rows of X."""

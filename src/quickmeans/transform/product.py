@@ -29,7 +29,8 @@ from quickmeans.transform.checks import (
 from quickmeans.transform.factors import Factor, check_factors, equal_factors, read_only_view
 
 _NORMS_OVERFLOW = "The squared norms of the rows overflow; scale the factors"
-_BLOCK = 256  # rows of V that are dense at a time while their norms are computed, so that memory stays at _BLOCK x D
+# Rows of V that are computed at a time: fewer where the rows of S_1 are long, but at least one tile of the kernel.
+_BLOCK, _LEAST_BLOCK, _BLOCK_ENTRIES = 256, 64, 1 << 21
 
 
 class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
@@ -333,9 +334,10 @@ class SparseProduct(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         """Yield the rows of V, a block at a time, with the index of the first: rows of S_1 times the other factors."""
         first, *rest = self._factors
         right = SparseProduct([S.T for S in reversed(rest)]) if rest else None
-        for begin in range(0, self.shape[0], _BLOCK):
-            rows = first[begin : begin + _BLOCK]
-            block = (rows.toarray() if sp.issparse(rows) else rows).astype(dtype)
+        step = min(_BLOCK, max(_LEAST_BLOCK, _BLOCK_ENTRIES // first.shape[1]))
+        for begin in range(0, self.shape[0], step):
+            rows = first[begin : begin + step]
+            block = (rows.toarray() if sp.issparse(rows) else rows).astype(dtype, copy=False)
             yield begin, block if right is None else right.apply(block)
 
     def _dtype_with(self, rows: NDArray[Any]) -> np.dtype[Any]:
