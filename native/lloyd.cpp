@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "float_rows.hpp"
 #include "grouping.hpp"
 #include "nearest.hpp"
 #include "parallel.hpp"
@@ -66,11 +67,7 @@ Search::Search(const float* rows, std::int64_t n, std::int64_t n_columns, const 
 // number of roundings, and some.
 float Search::rounding_of(std::int64_t n_columns) { return 6e-8f * (16 + 2 * std::sqrt(float(n_columns))); }
 
-RowsView Search::view(const std::int64_t* index) const {
-    const auto size = std::int64_t(sizeof(float));
-    const auto* const data = reinterpret_cast<const char*>(rows_);
-    return {data, n_, n_columns_, n_columns_ * size, size, Scalar::f32, index, data + n_ * n_columns_ * size};
-}
+RowsView Search::view(const std::int64_t* index) const { return float_rows(rows_, n_, n_columns_, index); }
 
 std::int64_t Search::n_chunks() const { return (n_ + chunk_rows_ - 1) / chunk_rows_; }
 
@@ -80,7 +77,7 @@ Range Search::chunk_of(std::int64_t c) const { return {c * chunk_rows_, std::min
 void Search::make_tiles(const Poll& poll) {
     if (!tiles_.empty()) return;
     const std::int64_t lanes = set_.single.nearest.lanes;
-    std::vector<float> tiles(std::size_t((n_ + lanes - 1) / lanes * lanes * n_columns_));
+    std::vector<float, RawPages<float>> tiles(std::size_t((n_ + lanes - 1) / lanes * lanes * n_columns_));
     const RowsView rows = view(nullptr);
     const auto chunk = [&](std::int64_t c, int, const Poll&) {
         std::vector<float> staging(std::size_t(lanes * kStagingColumns));

@@ -33,4 +33,21 @@ struct PageAllocator {
     bool operator==(const PageAllocator&) const { return true; }
 };
 
+// The same for vectors that are written before they are read: new elements of arithmetic types have no value.
+template <class T>
+struct RawPages : PageAllocator<T> {
+    template <class U>
+    struct rebind {
+        using other = RawPages<U>;
+    };
+
+    RawPages() = default;
+    template <class U>
+    RawPages(const RawPages<U>&) {}
+    template <class U>
+    void construct(U* place) {
+        ::new (static_cast<void*>(place)) U;
+    }
+};
+
 }  // namespace quickmeans

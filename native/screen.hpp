@@ -57,6 +57,14 @@ inline double largest_size(const double* values, std::size_t n) {
     return largest;
 }
 
+// |x_j| up to which no score and no squared distance overflows.
+template <class T>
+T comparable_limit(double growth, double largest_offset, std::int64_t n_columns) {
+    const double most = double(std::numeric_limits<T>::max());
+    const double limit = (most / 4 - largest_offset) / std::max(growth, 1.0);
+    return limit > 0 ? T(std::min(limit, std::sqrt(most / 16 / double(n_columns)))) : T(0);  // 0 also if it is NaN
+}
+
 // What the screens of one set of centers share.
 template <class T>
 struct ScreenParts {
@@ -76,12 +84,7 @@ struct ScreenParts {
         return *own_;
     }
 
-    // |x_j| up to which no score and no squared distance overflows.
-    T limit(double largest_offset) const {
-        const double most = double(std::numeric_limits<T>::max());
-        const double limit = (most / 4 - largest_offset) / std::max(growth, 1.0);
-        return limit > 0 ? T(std::min(limit, std::sqrt(most / 16 / double(n_columns)))) : T(0);  // 0 also if it is NaN
-    }
+    T limit(double largest_offset) const { return comparable_limit<T>(growth, largest_offset, n_columns); }
 
   private:
     mutable std::once_flag once_;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "moves.hpp"
 #include "parallel.hpp"
 #include "work.hpp"
 
@@ -13,29 +14,14 @@ namespace quickmeans {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// A center that would get this share of a removed cluster's weight is not removed in the same round.
-constexpr double kReceiverShare = 0.1;
-constexpr std::int64_t kSplitRows = 128;         // of a cluster, at least, that a split looks at
-constexpr std::int64_t kSplitEntries = 1 << 16;  // more of them, as far as they fill a 256 KB cache
-constexpr double kSplitWork = 24;                // multiply-adds for every entry of such a row
-constexpr double kLeastGain = 1e-9;              // of the objective
-constexpr double kRounding = 1e-12;              // of the scatter: squares of 1e-7, and more
-
-// What the split of a cluster needs: at most `most` rows, filled up to a vector, three numbers for each, and a few
-// more.
-constexpr std::int64_t split_scratch(std::int64_t most, std::int64_t n_columns) {
-    return (most + 16) * (n_columns + 3) + 16 * 64 + 3 * n_columns;
-}
-
+// For every empty cluster so many others, those that add most to the objective, are tried for a split.
+constexpr std::int64_t kTriedPerEmpty = 8;
 }  // namespace
 
 void Search::go_back() {
     if (!kept_.n_centers) throw std::invalid_argument("nothing was kept");
     now_ = kept_;
 }
-
-// A smaller gain is rounding: of the sums in float64, or of the rows in float32.
-double Search::least_gain() const { return kLeastGain * now_.objective + kRounding * scatter_; }
 
 // Moves need to know whose the rows are.
 void Search::require_labels() const {
@@ -58,9 +44,15 @@ void Search::find_seconds(const Poll& poll) {
     work_ += work_of_rows(n_, n_columns_, now_.n_centers);
 }
 
-// What the removal of each center would add to the objective.
-void Search::price(const Poll& poll) {
+// What the removal of each center would add to the objective, as far as `most` removals ask for it.
+void Search::price(std::int64_t most, const Poll& poll) {
     prices_.assign(std::size_t(now_.n_centers), 0);
+    if (n_empty() >= most) {  // no other center will be removed
+        make_room_for_seconds();
+        for (std::int64_t k = 0; k < now_.n_centers; ++k)
+            if (now_.weights[k] > 0) prices_[k] = std::numeric_limits<double>::infinity();
+        return;
+    }
     if (!now_.bounded) {
         find_seconds(poll);
         for (std::int64_t i = 0; i < n_; ++i)
@@ -86,62 +78,45 @@ void Search::price(const Poll& poll) {
         prices_[now_.labels[i]] += weights_[i] * std::max(double(second_[i]) - double(first_[i]), 0.0);
 }
 
+// The clusters whose rows add most to the objective, so many.
+std::vector<char> Search::widest(std::int64_t most) const {
+    std::vector<double> scatters(std::size_t(now_.n_centers), 0);
+    for (std::int64_t i = 0; i < n_; ++i) scatters[now_.labels[i]] -= weights_[i] * double(norms_[i]);
+    for (std::int64_t k = 0; k < now_.n_centers; ++k) {
+        const double* const sum = now_.sums.data() + k * n_columns_;
+        const double along = std::inner_product(sum, sum + n_columns_, now_.centers.data() + k * n_columns_, 0.0);
+        scatters[k] += 2 * along - now_.weights[k] * double(now_.squares[k]);
+    }
+    const std::vector<std::int64_t> places = ascending(scatters);
+    std::vector<char> chosen(std::size_t(now_.n_centers), 0);
+    for (std::int64_t i = 0; i < std::min(most, now_.n_centers); ++i) chosen[places[i]] = 1;
+    return chosen;
+}
+
 // Find the gains of all clusters whose rows have changed.
-void Search::split_all(const Poll& poll) {
+void Search::split_all(const Poll& poll) { split_some(std::vector<char>(std::size_t(now_.n_centers), 1), poll); }
+
+// The same for some of them.
+void Search::split_some(const std::vector<char>& chosen, const Poll& poll) {
     std::vector<std::int64_t> stale;
     for (std::int64_t k = 0; k < now_.n_centers; ++k)
-        if (now_.stale[k]) stale.push_back(k);
+        if (now_.stale[k] && chosen[k]) stale.push_back(k);
     group(poll);
-    const std::int64_t most = std::max(kSplitRows, kSplitEntries / n_columns_);
     const SplitJob job{.rows = view(nullptr),
                        .weights = weights_,
                        .order = order_.data(),
                        .starts = starts_.data(),
                        .centers = now_.centers.data(),
                        .cluster_weights = now_.weights.data(),
-                       .most = most,
-                       .gains = now_.gains.data(),
-                       .pairs = now_.pairs.data()};
-    const double share = double(stale.size()) / double(now_.n_centers), seen = double(most * now_.n_centers);
-    const double work = share * std::min(double(n_), seen) * (kSplitWork * double(n_columns_) + kWorkPerRow);
-    const int n_threads = threads_for(work, n_threads_);
-    std::vector<std::vector<float>> scratch(static_cast<std::size_t>(n_threads));
-    std::vector<std::vector<std::int64_t>> index(static_cast<std::size_t>(n_threads));
-    const auto chunk = [&](std::int64_t c, int thread, const Poll& own_poll) {
-        scratch[thread].resize(std::size_t(split_scratch(std::min(most, n_), n_columns_)));
-        index[thread].resize(std::size_t(std::min(most, n_)));
-        set_.routines.split(job, stale[c], scratch[thread].data(), index[thread].data(), own_poll);
-        return true;
-    };
-    for_each_chunk(std::int64_t(stale.size()), n_threads, chunk, poll);
-    work_ += work;
-    std::fill(now_.stale.begin(), now_.stale.end(), 0);
+                       .most = 0,
+                       .gains = now_.gains.data()};
+    const auto pair_of = [&](std::int64_t i, int) { return now_.pairs.data() + 2 * stale[i] * n_columns_; };
+    work_ += split_clusters(job, stale, pair_of, set_, n_threads_, poll);
+    for (const std::int64_t k : stale) now_.stale[k] = 0;
 }
 
-std::vector<std::int64_t> Search::by_price() const {
-    std::vector<std::int64_t> clusters(std::size_t(now_.n_centers));
-    std::iota(clusters.begin(), clusters.end(), 0);
-    std::stable_sort(clusters.begin(), clusters.end(), [&](auto a, auto b) { return prices_[a] < prices_[b]; });
-    return clusters;
-}
-
-std::vector<std::int64_t> Search::by_gain() const {
-    std::vector<std::int64_t> clusters(std::size_t(now_.n_centers));
-    std::iota(clusters.begin(), clusters.end(), 0);
-    const auto& gains = now_.gains;
-    std::stable_sort(clusters.begin(), clusters.end(), [&](auto a, auto b) { return gains[a] > gains[b]; });
-    return clusters;
-}
-
-// Mark the centers that would get much of a removed cluster.
-void Search::freeze_receivers(std::int64_t cluster, std::vector<char>& frozen) const {
-    std::vector<double> received(std::size_t(now_.n_centers), 0);
-    for (std::int64_t m = starts_[cluster]; m < starts_[cluster + 1]; ++m) {
-        const std::int64_t row = order_[m];
-        if (now_.seconds[row] >= 0) received[now_.seconds[row]] += weights_[row];
-    }
-    for (std::int64_t k = 0; k < now_.n_centers; ++k)
-        if (received[k] > kReceiverShare * now_.weights[cluster]) frozen[k] = 1;
+Receivers Search::receivers() const {
+    return {order_.data(), starts_.data(), now_.seconds.data(), weights_, now_.weights.data()};
 }
 
 // Rows of these clusters, and rows next to them, are to be compared with all centers.
@@ -171,37 +146,33 @@ void Search::see_new(const std::vector<std::int64_t>& slots, const Poll& poll) {
 std::int64_t Search::swap(std::int64_t most, const Poll& poll) {
     require_labels();
     move_all_bounds(poll);
-    price(poll);
-    split_all(poll);
-    const std::int64_t K = now_.n_centers;
-    const std::vector<std::int64_t> cheap = by_price(), wide = by_gain();
-    std::vector<char> frozen(std::size_t(K), 0), touched(std::size_t(K), 0);
-    std::vector<std::int64_t> slots;
-    std::int64_t count = 0, next = 0;
-    for (const std::int64_t cluster : wide) {
-        if (count == most) break;
-        if (touched[cluster]) continue;
-        while (next < K && (frozen[cheap[next]] || touched[cheap[next]])) ++next;
-        std::int64_t at = next;
-        while (at < K && (cheap[at] == cluster || frozen[cheap[at]] || touched[cheap[at]])) ++at;
-        if (at == K) break;
-        const std::int64_t removed = cheap[at];
-        const double profit = now_.gains[cluster] - prices_[removed];
-        if (!(profit > least_gain())) break;
-        freeze_receivers(removed, frozen);
-        touched[cluster] = touched[removed] = 1;
-        const float* const pair = now_.pairs.data() + 2 * cluster * n_columns_;
-        set_center(cluster, pair);
-        set_center(removed, pair + n_columns_);
-        slots.push_back(cluster);
-        slots.push_back(removed);
-        ++count;
+    price(most, poll);
+    std::vector<double> gains = now_.gains;
+    if (n_empty() >= most) {
+        const std::vector<char> chosen = widest(kTriedPerEmpty * most);
+        split_some(chosen, poll);
+        for (std::int64_t k = 0; k < now_.n_centers; ++k) gains[k] = chosen[k] ? now_.gains[k] : 0;
+    } else {
+        split_all(poll);
+        gains = now_.gains;
     }
-    if (!count) return 0;
+    std::vector<char> touched(std::size_t(now_.n_centers), 0);
+    std::vector<std::int64_t> slots;
+    const double least = least_gain(now_.objective, scatter_);
+    const std::vector<Swap> swaps = choose_swaps(prices_, gains, most, least, receivers());
+    if (swaps.empty()) return 0;
+    for (const Swap& s : swaps) {
+        const float* const pair = now_.pairs.data() + 2 * s.split * n_columns_;
+        set_center(s.split, pair);
+        set_center(s.removed, pair + n_columns_);
+        touched[s.split] = touched[s.removed] = 1;
+        slots.push_back(s.split);
+        slots.push_back(s.removed);
+    }
     for (const std::int64_t k : slots) now_.changed[k] = 1;
     see_new(slots, poll);
     doubt(touched);
-    return count;
+    return std::int64_t(swaps.size());
 }
 
 std::int64_t Search::grow(std::int64_t most, const Poll& poll) {
@@ -209,8 +180,11 @@ std::int64_t Search::grow(std::int64_t most, const Poll& poll) {
     move_all_bounds(poll);
     split_all(poll);
     const std::int64_t K = now_.n_centers;
-    std::vector<std::int64_t> wide = by_gain(), slots;
-    while (!wide.empty() && !(now_.gains[wide.back()] > least_gain())) wide.pop_back();
+    std::vector<double> losses(now_.gains);
+    for (double& loss : losses) loss = -loss;
+    std::vector<std::int64_t> wide = ascending(losses), slots;
+    const double least = least_gain(now_.objective, scatter_);
+    while (!wide.empty() && !(now_.gains[wide.back()] > least)) wide.pop_back();
     if (std::int64_t(wide.size()) > most) wide.resize(std::size_t(most));
     if (wide.empty()) return 0;
     resize(K + std::int64_t(wide.size()));
@@ -235,17 +209,18 @@ std::int64_t Search::grow(std::int64_t most, const Poll& poll) {
 void Search::shrink(std::int64_t count, const Poll& poll) {
     require_labels();
     move_all_bounds(poll);
-    price(poll);
+    price(now_.n_centers, poll);
     group(poll);
     const std::int64_t K = now_.n_centers;
-    const std::vector<std::int64_t> cheap = by_price();
+    const std::vector<std::int64_t> cheap = ascending(prices_);
     std::vector<char> frozen(std::size_t(K), 0), removed(std::size_t(K), 0);
+    std::vector<double> received(std::size_t(K), 0);
     std::int64_t left = std::min(count, K - 1);
     for (const bool strict : {true, false})
         for (const std::int64_t k : cheap) {
             if (!left) break;
             if (removed[k] || (strict && frozen[k])) continue;
-            freeze_receivers(k, frozen);
+            receivers().freeze(k, frozen, received);
             removed[k] = 1;
             --left;
         }

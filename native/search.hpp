@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/types.hpp"
+#include "moves.hpp"
+#include "pages.hpp"
 
 namespace quickmeans {
 
@@ -81,7 +83,6 @@ class Search {
     };
 
     void require_labels() const;
-    double least_gain() const;
     static float rounding_of(std::int64_t n_columns);
     RowsView view(const std::int64_t* index) const;
     std::int64_t n_chunks() const;
@@ -104,11 +105,11 @@ class Search {
     void set_steps(const std::vector<float>& shift);
     void make_room_for_seconds();
     void find_seconds(const Poll& poll);
-    void price(const Poll& poll);
+    void price(std::int64_t most, const Poll& poll);
+    std::vector<char> widest(std::int64_t most) const;
     void split_all(const Poll& poll);
-    std::vector<std::int64_t> by_price() const;
-    std::vector<std::int64_t> by_gain() const;
-    void freeze_receivers(std::int64_t cluster, std::vector<char>& frozen) const;
+    void split_some(const std::vector<char>& chosen, const Poll& poll);
+    Receivers receivers() const;
     void set_center(std::int64_t k, const float* values);
     void resize(std::int64_t n_centers);
     void doubt(const std::vector<char>& clusters);
@@ -124,8 +125,8 @@ class Search {
     std::int64_t chunk_rows_;
     float rounding_;
     double scatter_ = 0;
-    std::vector<float> norms_;  // |x|^2
-    std::vector<float> tiles_;  // the rows, where no bounds are kept
+    std::vector<float> norms_;                   // |x|^2
+    std::vector<float, RawPages<float>> tiles_;  // the rows, where no bounds are kept
     Clusters now_, kept_;
     double work_ = 0;
     float largest_square_ = 0;  // of the centers

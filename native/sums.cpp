@@ -13,6 +13,9 @@ constexpr std::int64_t kSumColumns = 1024;
 // value in use is older, and makes threads rarer than need be.
 constexpr double kEntriesPerThread = 1e6;
 
+// Entries that a thread copies at a time: a megabyte, some pages.
+constexpr std::int64_t kChunkEntries = std::int64_t(1) << 18;
+
 int threads_for(int n_threads, std::int64_t n_rows, std::int64_t n_columns) {
     return double(n_rows) * double(n_columns) < kEntriesPerThread ? 1 : n_threads;
 }
@@ -39,6 +42,16 @@ void add_moments(const MomentJob& job, std::int64_t n_blocks, const InstructionS
         return true;
     };
     for_each_chunk(n_blocks, threads_for(n_threads, n, job.rows.n_columns), chunk, poll);
+}
+
+void center_rows(const CenterJob& job, const InstructionSet& set, int n_threads, const Poll& poll) {
+    const std::int64_t n = job.rows.n_rows, D = std::max<std::int64_t>(job.rows.n_columns, 1);
+    const std::int64_t size = std::max<std::int64_t>(kChunkEntries / D, 1);
+    const auto chunk = [&](std::int64_t c, int, const Poll& own_poll) {
+        set.routines.center_rows(job, {c * size, std::min(size, n - c * size)}, own_poll);
+        return true;
+    };
+    for_each_chunk((n + size - 1) / size, threads_for(n_threads, n, D), chunk, poll);
 }
 
 }  // namespace quickmeans

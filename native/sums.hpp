@@ -13,4 +13,7 @@ void add_members(const SumJob& job, std::int64_t n_clusters, const InstructionSe
 void add_moments(const MomentJob& job, std::int64_t n_blocks, const InstructionSet& set, int n_threads,
                  const Poll& poll);
 
+// The rows about an origin in float32; see CenterJob.
+void center_rows(const CenterJob& job, const InstructionSet& set, int n_threads, const Poll& poll);
+
 }  // namespace quickmeans

@@ -50,7 +50,7 @@ def test_every_line_is_that_of_the_reference(data, rng, weighted):
     points = points_of(X, w)
     mean = points.geometry.mean
     passes = Recorded(points, 8)
-    iterate = Iterate(start - mean, Screen(start - mean, points.geometry))
+    iterate = Iterate(start - mean, assigner=Screen(start - mean, points.geometry))
     quick_means(passes, iterate, learn, max_iter=6, tol=0.0)
     steps = reference.quick_means(X - mean, start - mean, learn, np.ones(300) if w is None else w, iterate.n_iter)
     assert len(steps) == len(passes.labels) == iterate.n_iter + 1  # line 1 assigns once to make the first factors
@@ -76,7 +76,7 @@ def test_the_best_iterate_is_kept(data):
         return SparseProduct([U + noise * np.random.default_rng(len(calls)).standard_normal(U.shape)])
 
     centers = start - points.geometry.mean
-    iterate = Iterate(centers, Screen(centers, points.geometry))
+    iterate = Iterate(centers, assigner=Screen(centers, points.geometry))
     quick_means(MemoryPass(points, 8), iterate, spoiling, max_iter=9, tol=0.0)
     best = np.argmin(iterate.history[1::2])
     assert min(iterate.history[1::2]) < iterate.history[-1] or best == iterate.n_iter - 1

@@ -1,39 +1,20 @@
 """The search for better clusters: native moves, their policy, and what they do for a fit."""
 
 import itertools
+from functools import partial
 
+import clusters
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from clusters import lloyd, squares
 
 from quickmeans import QKMeans, kernels
 from quickmeans.kmeans.levels import quotas
 from quickmeans.kmeans.settings import Effort
 from quickmeans.kmeans.swaps import improve
 
-
-def search_of(X, centers, weights=None, *, spherical=False, n_threads=1):
-    rows = np.ascontiguousarray(X, np.float32)
-    w = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
-    search = kernels.Search(rows, w, spherical=spherical, n_threads=n_threads)
-    search.place(np.asarray(centers, np.float64))
-    return search
-
-
-def squares(X, C):
-    return ((X[:, None, :].astype(np.float64) - C[None]) ** 2).sum(2)
-
-
-def lloyd(X, C, w, n_iter, *, spherical=False):
-    """The formulas, slowly: labels, means and the objective after so many iterations."""
-    C = np.array(C, np.float64)
-    for _ in range(n_iter):
-        labels = squares(X, C).argmin(1)
-        for k in range(len(C)):
-            if w[labels == k].sum() > 0:
-                mean = w[labels == k] @ X[labels == k].astype(np.float64) / w[labels == k].sum()
-                C[k] = mean / np.linalg.norm(mean) if spherical else mean
-    return labels, C, float(w @ squares(X, C)[np.arange(len(X)), labels])
+search_of = partial(clusters.search_of, kernels.Search)
 
 
 def quiet(move, objective):
@@ -368,3 +349,18 @@ def test_files_are_searched_when_that_is_asked_for(rng, tmp_path):
 def test_wide_sparse_rows_take_little_memory(rng):
     X = sp.random(400, 200_000, 1e-4, "csr", np.float32, rng=rng)
     assert np.isfinite(QKMeans(12, random_state=0, max_iter=1).fit(X).inertia_)
+
+
+@pytest.mark.parametrize("spherical", [False, True])
+def test_an_empty_cluster_gets_a_part_of_the_widest(rng, spherical):
+    centers = rng.standard_normal((40, 8))
+    centers /= np.linalg.norm(centers, axis=1, keepdims=True)
+    spread = np.where(np.arange(40) == 17, 0.5, 0.01)[:, None, None]
+    X = (centers[:, None] + spread * rng.standard_normal((40, 30, 8))).reshape(-1, 8)
+    X = X / np.linalg.norm(X, axis=1, keepdims=True) if spherical else X
+    search = search_of(X, np.concatenate([centers, centers[:1]]), spherical=spherical)  # the first of equals wins
+    search.iterate(1)
+    assert search.n_empty == 1
+    assert search.swap(1) == 1
+    search.iterate(2)
+    assert len(set(search.labels().reshape(40, 30)[17])) > 1

@@ -8,6 +8,7 @@ namespace quickmeans {
 
 void bind_product(nanobind::module_& m);
 void bind_screen(nanobind::module_& m);  // after the products, which its signatures name
+void bind_groups(nanobind::module_& m);  // after the screens, whose assignments it fills
 void bind_distances(nanobind::module_& m);
 void bind_sums(nanobind::module_& m);
 void bind_csr(nanobind::module_& m);

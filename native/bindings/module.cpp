@@ -9,6 +9,7 @@ NB_MODULE(_native, m) {
     m.def("instruction_sets", &quickmeans::instruction_sets);
     quickmeans::bind_product(m);
     quickmeans::bind_screen(m);
+    quickmeans::bind_groups(m);
     quickmeans::bind_distances(m);
     quickmeans::bind_sums(m);
     quickmeans::bind_csr(m);

@@ -17,6 +17,7 @@ namespace quickmeans {
 namespace {
 
 using Weights = std::optional<Vector<double>>;
+using Origin = Weights;
 
 template <class Label>
 void group(Vector<Label> labels, std::int64_t n_labels, Line<std::int64_t> order, Line<std::int64_t> starts) {
@@ -66,6 +67,19 @@ void moments(const AnyArray& x, const Weights& weights, Vector<double> shift, Ce
     add_moments(job, n_blocks, set, n_threads, Interrupts());
 }
 
+// The rows about an origin in float32; see CenterJob.
+void center(const AnyArray& x, const Origin& origin, double scale, Cells<float> out, int n_threads,
+            const std::string& isa) {
+    const auto n_columns = std::int64_t(out.shape(1));
+    const CenterJob job{
+        .rows = view_of(x, n_columns), .origin = origin ? origin->data() : nullptr, .scale = scale, .out = out.data()};
+    require(has_shape(out, job.rows.n_rows, n_columns), "wrong shape of out");
+    require(!origin || has_size(*origin, n_columns), "wrong size of origin");
+    const InstructionSet& set = find_instruction_set(isa);
+    nb::gil_scoped_release release;
+    center_rows(job, set, n_threads, Interrupts());
+}
+
 // Starting points by k-means++; see seeding.hpp. Returns their number.
 std::int64_t choose_seeds(Matrix<float> rows, Vector<double> weights, std::int64_t first, Matrix<double> uniforms,
                           Line<std::int64_t> chosen, int n_threads, const std::string& isa) {
@@ -96,6 +110,8 @@ void bind_sums(nb::module_& m) {
           "weights"_a.noconvert().none(), "sums"_a.noconvert(), "n_threads"_a, "isa"_a);
     m.def("moments", &moments, "x"_a.noconvert(), "weights"_a.noconvert().none(), "shift"_a.noconvert(),
           "sums"_a.noconvert(), "squares"_a.noconvert(), "n_threads"_a, "isa"_a);
+    m.def("center_rows", &center, "x"_a.noconvert(), "origin"_a.noconvert().none(), "scale"_a, "out"_a.noconvert(),
+          "n_threads"_a, "isa"_a);
     m.def("seed", &choose_seeds, "rows"_a.noconvert(), "weights"_a.noconvert(), "first"_a, "uniforms"_a.noconvert(),
           "chosen"_a.noconvert(), "n_threads"_a, "isa"_a);
 }

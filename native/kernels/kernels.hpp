@@ -12,6 +12,8 @@
 #include "csr.hpp"
 #include "distances.hpp"
 #include "gaussian.hpp"
+#include "groups.hpp"
+#include "listed.hpp"
 #include "nearest.hpp"
 #include "panel.hpp"
 #include "refine.hpp"
@@ -49,6 +51,7 @@ constexpr Kernels<T> kKernels{
     .settle = {with_lanes<SettleTile, T, SettleJob<T>>, settle_row<T>},
     .gaussian = {with_lanes<GaussianTile, T, GaussianJob<T>>, gaussian_row<T>},
     .nearest = {nearest<T>, make_tiles<T>, kNearestVectors * kWidth<T>},
+    .groups = {place_rows<T>, search_groups<T>},
     .distances = distances<T>,
     .csr_nearest = csr_nearest<T>,
     .csr_scores = csr_scores<T>,
@@ -63,12 +66,16 @@ constexpr InstructionSet kInstructionSet{
     .routines = {.add_members = add_members,
                  .add_changes = add_changes,
                  .moments = moments,
+                 .center_rows = center_rows,
                  .squared_differences = squared_differences,
                  .seed_block = seed_block,
                  .all_scores = all_scores,
                  .square_rows = square_rows,
                  .own_distances = own_distances,
                  .split = split,
+                 .nearest_listed = nearest_listed,
+                 .score_listed = score_listed,
+                 .sum_rows = sum_listed,
                  .fit_rows = fit_rows,
                  .refine = refine,
                  .sparse_times = sparse_times},

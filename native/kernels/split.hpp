@@ -177,12 +177,13 @@ inline Sides sum_above(const Members& m, float threshold, Pacer& pacer) {
     return sides;
 }
 
-// Split one cluster: OUT its gain and the two means. `scratch` has as many numbers as split_scratch in search.cpp says,
-// `index` job.most.
-inline void split(const SplitJob& job, std::int64_t cluster, float* scratch, std::int64_t* index, const Poll& poll) {
+// Split one cluster: OUT its gain and, in `pair`, the two means. `scratch` has as many numbers as split_scratch in
+// search.cpp says, `index` job.most.
+inline void split(const SplitJob& job, std::int64_t cluster, float* pair, float* scratch, std::int64_t* index,
+                  const Poll& poll) {
     const std::int64_t n = job.rows.n_columns, size = job.starts[cluster + 1] - job.starts[cluster];
     Pacer pacer{poll};
-    float *one = job.pairs + 2 * cluster * n, *two = one + n;
+    float *const one = pair, *const two = pair + n;
     const float* const center = job.centers + cluster * n;
     job.gains[cluster] = 0;
     for (std::int64_t j = 0; j < n; ++j) one[j] = two[j] = center[j];

@@ -3,6 +3,8 @@
 // One thread adds the members of a cluster in the order of their list, so the number of threads changes no bit.
 #pragma once
 
+#include <cmath>
+
 #include "pacer.hpp"
 #include "tile.hpp"
 
@@ -53,6 +55,46 @@ inline void moments(const MomentJob& job, std::int64_t block, const Range& rows,
     }
 }
 
+// out[0..n) = scale * (x - origin); without an origin scale * x / |x|, where a row without length stays zero.
+template <class S>
+void center_row(const char* from, std::int64_t stride, const double* origin, double scale, float* out, std::int64_t n) {
+    const auto value = [&](std::int64_t i) { return convert_one<double, S>(from + i * stride); };
+    if (origin) {
+        if (stride == std::int64_t(sizeof(S)))
+            for (std::int64_t i = 0; i < n; ++i)
+                out[i] = float(scale * (convert_one<double, S>(from + i * std::int64_t(sizeof(S))) - origin[i]));
+        else
+            for (std::int64_t i = 0; i < n; ++i) out[i] = float(scale * (value(i) - origin[i]));
+        return;
+    }
+    double square = 0;
+    for (std::int64_t i = 0; i < n; ++i) square += value(i) * value(i);
+    const double length = square > 0 ? std::sqrt(square) : 1.0;
+    for (std::int64_t i = 0; i < n; ++i) out[i] = float(scale * (value(i) / length));
+}
+
+using CenterRow = void (*)(const char*, std::int64_t, const double*, double, float*, std::int64_t);
+
+inline CenterRow centerer(Scalar scalar) {
+    static constexpr CenterRow table[] = {
+        center_row<Half>,          center_row<float>,         center_row<double>,       center_row<std::int8_t>,
+        center_row<std::int16_t>,  center_row<std::int32_t>,  center_row<std::int64_t>, center_row<std::uint8_t>,
+        center_row<std::uint16_t>, center_row<std::uint32_t>, center_row<std::uint64_t>};
+    static_assert(sizeof table / sizeof *table == std::size_t(Scalar::count));
+    return table[int(scalar)];
+}
+
+inline void center_rows(const CenterJob& job, const Range& rows, const Poll& poll) {
+    const RowsView& x = job.rows;
+    const CenterRow center = centerer(x.scalar);
+    Pacer pacer{poll};
+    for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i) {
+        center(x.data + i * x.row_stride, x.column_stride, job.origin, job.scale, job.out + i * x.n_columns,
+               x.n_columns);
+        pacer.did(2 * x.n_columns);
+    }
+}
+
 using AddScaled = void (*)(const char*, std::int64_t, double, double*, std::int64_t);
 
 inline AddScaled adder(Scalar scalar) {
@@ -95,6 +137,19 @@ inline void add_changes(const ChangeJob& job, const Range& chunk, const ClusterT
         job.summed[i] = std::int32_t(is);
         pacer.did(2 * D);
     }
+}
+
+// Add the rows of an index times their weights to the sum; returns the sum of the weights.
+inline double sum_listed(const float* rows, std::int64_t n_columns, const std::int64_t* index, std::int64_t count,
+                         const double* weights, double* __restrict sum) {
+    double total = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const double weight = weights[index[i]];
+        const float* __restrict x = rows + index[i] * n_columns;
+        for (std::int64_t d = 0; d < n_columns; ++d) sum[d] += weight * double(x[d]);
+        total += weight;
+    }
+    return total;
 }
 
 }  // namespace quickmeans::QM_ISA

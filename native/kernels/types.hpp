@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "csr_types.hpp"
 #include "solver_types.hpp"
 
 namespace quickmeans {
@@ -202,39 +203,17 @@ struct DistanceJob {
     bool narrow;              // or of float, though T is double
 };
 
-// ---- rows in CSR form -----------------------------------------------------------------------------------------------
-
-// The entries of row i are starts[i] ... starts[i + 1] - 1 of columns and values; its columns are different.
-struct CsrView {
-    std::int64_t n_rows;
-    std::int64_t n_columns;
-    const void* starts;   // n_rows + 1 of int64 if wide_columns, else of int32
-    const void* columns;  // of the same type
-    const void* values;   // of float64 if wide_values, else of float32
-    bool wide_columns;
-    bool wide_values;
-};
-
-// Centers, column by column: number d of center k is values[d * stride + k]. The score of center k is <x, c_k> +
-// offset[k]. The stride fills whole vectors; centers past the last are zeros whose offset is lower than all scores.
+// Rows by way of groups of centers (see groups.hpp).
 template <class T>
-struct CsrTable {
-    const T* values;
-    const T* offset;
-    std::int64_t n_columns;
-    std::int64_t n_centers;
-    std::int64_t stride;
-};
-
-// The nearest center of every row (see csr.hpp). Results have the place of their row.
+struct GroupJob;
 template <class T>
-struct CsrNearestJob {
-    CsrView rows;
-    CsrTable<T> table;
-    const std::int64_t* index;  // the rows to look at, or null for all
-    std::int32_t* labels;       // OUT
-    T* best;                    // OUT  the score of the label, or null
-    T* second;                  // OUT  the largest score of another center, or null; very low if there is none
+struct GroupBlock;
+template <class T>
+struct GroupMemory;
+template <class T>
+struct GroupKernel {
+    bool (*place)(const GroupJob<T>&, const GroupBlock<T>&, const Range& rows, GroupMemory<T>&);
+    void (*search)(const GroupJob<T>&, const GroupBlock<T>&, const Range& rows, GroupMemory<T>&);
 };
 
 template <class T>
@@ -243,6 +222,7 @@ struct Kernels {
     RowKernel<T, SettleJob<T>> settle;
     RowKernel<T, GaussianJob<T>> gaussian;
     NearestKernel<T> nearest;
+    GroupKernel<T> groups;
     bool (*distances)(const DistanceJob<T>&, const Range& rows, T* scratch, const Poll&);
     std::int64_t (*csr_nearest)(const CsrNearestJob<T>&, const Range& rows, T* scratch, const Poll&);
     void (*csr_scores)(const CsrView&, const CsrTable<T>&, const Range& rows, const std::int64_t* index, T* out,
@@ -267,6 +247,14 @@ struct MomentJob {
     const double* shift;    // n_columns
     double* sums;           // IN/OUT  n_blocks x n_columns
     double* squares;        // IN/OUT  n_blocks x n_columns
+};
+
+// The rows about an origin in float32: (x - origin) * scale; without an origin x * scale / |x|.
+struct CenterJob {
+    RowsView rows;
+    const double* origin;  // n_columns, or null
+    double scale;
+    float* out;  // OUT  n_rows x n_columns
 };
 
 // The squared distance of every row from the center that its label names (see distances.hpp).
@@ -310,6 +298,20 @@ struct ClusterTotals {
     std::int64_t* sizes;
 };
 
+// Rows in float32 against the centers of a list (see listed.hpp). Results have the position of their row.
+struct ListJob {
+    RowsView rows;
+    const float* centers;      // n_columns each
+    const float* offset;       // of every center
+    const std::int32_t* list;  // the centers to compare with
+    std::int64_t n_listed;     // at least one
+    std::int32_t* labels;      // OUT
+    std::int32_t* seconds;     // OUT  the second nearest, or -1
+    float* best;               // OUT or null (then there are no seconds either)  the score of the nearest
+    float* next;               // OUT  and of the second nearest
+    bool more;                 // whether the results are IN/OUT: of other lists, which must not share centers with this
+};
+
 // The best way found to split each cluster in two (see split.hpp).
 struct SplitJob {
     RowsView rows;                  // in float32
@@ -320,7 +322,6 @@ struct SplitJob {
     const double* cluster_weights;  // n_clusters
     std::int64_t most;              // rows of a cluster that are looked at
     double* gains;                  // OUT  what the split saves
-    float* pairs;                   // OUT  n_clusters x 2 x n_columns, the two means
 };
 
 // The distances of k-means++ from all rows to some candidates (see seeding.hpp).
@@ -347,13 +348,20 @@ struct Routines {
     void (*add_members)(const SumJob&, std::int64_t cluster, const Range& columns, const Poll&);
     void (*add_changes)(const ChangeJob&, const Range& chunk, const ClusterTotals&, const Poll&);
     void (*moments)(const MomentJob&, std::int64_t block, const Range& rows, const Poll&);
+    void (*center_rows)(const CenterJob&, const Range& rows, const Poll&);
     void (*squared_differences)(const DifferenceJob&, const Range& rows, double* line, const Poll&);
     void (*seed_block)(const SeedJob&, std::int64_t block, const Poll&);
     void (*all_scores)(const PanelJob&, const Range& rows, float* out, const Poll&);
     void (*square_rows)(const float* rows, std::int64_t n_columns, const Range& range, double* out, const Poll&);
     void (*own_distances)(const float* rows, const float* centers, std::int64_t n_columns, const std::int32_t* labels,
                           const Range& range, float* out, const Poll&);
-    void (*split)(const SplitJob&, std::int64_t cluster, float* scratch, std::int64_t* index, const Poll&);
+    // Splits a cluster; `pair`, 2 x n_columns, gets the two means.
+    void (*split)(const SplitJob&, std::int64_t cluster, float* pair, float* scratch, std::int64_t* index, const Poll&);
+    void (*nearest_listed)(const ListJob&, const Range& rows, float* memory, const Poll&);
+    void (*score_listed)(const ListJob&, const Range& rows, float* memory, float* out, const Poll&);
+    // Adds so many rows, in float32, times their weights to the sum; returns the sum of the weights.
+    double (*sum_rows)(const float* rows, std::int64_t n_columns, const std::int64_t* index, std::int64_t count,
+                       const double* weights, double* sum);
     void (*fit_rows)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order, const Poll&);
     void (*refine)(const RefineJob&, double* inner, double* square, const Poll&);
     void (*sparse_times)(const SparseJob&, const Poll&);

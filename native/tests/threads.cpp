@@ -13,6 +13,7 @@
 #include "csr_clusters.hpp"
 #include "dispatch.hpp"
 #include "distances.hpp"
+#include "local_search.hpp"
 #include "screen.hpp"
 #include "search.hpp"
 #include "seeding.hpp"
@@ -281,6 +282,24 @@ void test_search(const InstructionSet& set) {
     check(same(means[0], means[1]), "search");
 }
 
+// The same among neighbouring centers.
+void test_local_search(const InstructionSet& set) {
+    const auto rows = normal<float>(10 * kRows * kColumns, 10);
+    const std::vector<double> weights(10 * kRows, 1.0);
+    std::vector<double> means[2];
+    for (int i = 0; i < 2; ++i) {
+        LocalSearch search(rows.data(), 10 * kRows, kColumns, weights.data(), false, i ? kThreads : 1, set, kQuiet);
+        search.place(rows.data(), 2 * kCenters, kQuiet);
+        search.iterate(3, 0, false, kQuiet);
+        search.swap(kCenters, kQuiet);
+        search.iterate(2, 0, false, kQuiet);
+        search.label(kQuiet);
+        means[i].resize(std::size_t(2 * kCenters * kColumns));
+        search.means(means[i].data());
+    }
+    check(same(means[0], means[1]), "search among neighbours");
+}
+
 // Rows in CSR form, one in four columns: iterations, distances and starting points on one thread and on several.
 void test_csr(const InstructionSet& set) {
     constexpr std::int64_t n = 4 * kRows, D = kColumns;
@@ -349,6 +368,7 @@ int main() {
         test_supports(set);
         test_seeding(set);
         test_search(set);
+        test_local_search(set);
         test_csr(set);
         for (int i = 0; i < 10; ++i) test_interrupt(isa.c_str());
         std::printf("%s: all kernels agree on %d threads\n", isa.c_str(), kThreads);

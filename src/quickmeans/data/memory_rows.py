@@ -10,19 +10,10 @@ from numpy.typing import NDArray
 from quickmeans.kernels import readable
 from quickmeans.kmeans.blocks import slices
 from quickmeans.kmeans.chunk_pass import ChunkPass
+from quickmeans.kmeans.context import Context, Start
 from quickmeans.kmeans.memory_pass import MemoryPass
 from quickmeans.kmeans.passes import Pass
-from quickmeans.kmeans.rows import (
-    Batch,
-    Context,
-    Index,
-    Points,
-    RowFunction,
-    Rows,
-    Start,
-    Weights,
-    local_points,
-)
+from quickmeans.kmeans.rows import Batch, Index, Points, RowFunction, Rows, Weights, local_points
 from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.start import start_in_memory
 from quickmeans.threads import resolve_threads
@@ -112,6 +103,9 @@ class ArrayRows(MemoryRows):
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         yield slice(0, len(self.X)), self.X
+
+    def in_place(self) -> NDArray[Any]:
+        return np.asarray(self.X)
 
     def take(self, index: Index | slice) -> NDArray[Any]:
         return np.asarray(self.X[index])

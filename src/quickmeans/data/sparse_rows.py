@@ -12,10 +12,11 @@ from quickmeans.kernels import CsrRows
 from quickmeans.kmeans.assignment import NotComparableError
 from quickmeans.kmeans.blocks import block_rows, slices
 from quickmeans.kmeans.chunk_pass import ChunkPass
+from quickmeans.kmeans.context import Context, Start
 from quickmeans.kmeans.iteration import Iteration
 from quickmeans.kmeans.memory_pass import MemoryPass
 from quickmeans.kmeans.passes import Pass
-from quickmeans.kmeans.rows import Context, Index, Points, RowFunction, Start, Weights, exact_dtype, refuse_entry
+from quickmeans.kmeans.rows import Index, Points, RowFunction, Weights, exact_dtype, refuse_entry
 from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.sparse import SparseIteration, sparse_points
 from quickmeans.kmeans.sparse_start import sparse_start

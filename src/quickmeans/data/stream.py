@@ -13,24 +13,14 @@ from quickmeans.data.memory_rows import ArrayRows
 from quickmeans.data.prefetch import prefetch
 from quickmeans.data.source import RowSource
 from quickmeans.kmeans.chunk_pass import ChunkPass
+from quickmeans.kmeans.context import Context, Start
 from quickmeans.kmeans.passes import Pass
-from quickmeans.kmeans.rows import (
-    Batch,
-    Context,
-    Index,
-    Points,
-    RowFunction,
-    Rows,
-    Start,
-    Weights,
-    each_block,
-    joined,
-    local_points,
-)
+from quickmeans.kmeans.rows import Batch, Index, Points, RowFunction, Rows, Weights, each_block, joined, local_points
 from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.start import sampled_rows, start_from_stream
 from quickmeans.threads import resolve_threads
 
+_LOADED_BYTES = 1 << 31  # that all rows may take, where there are many clusters: every pass goes to them in any order
 _KEPT_BYTES = 1 << 28  # that the rows of the samples may take, beside the copies that a run makes of them
 
 
@@ -62,6 +52,9 @@ class StreamRows(Rows):
     @property
     def in_memory(self) -> bool:
         return False
+
+    def fits_in_memory(self) -> bool:
+        return 4 * self.shape[0] * self.shape[1] <= _LOADED_BYTES
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         begin = 0

@@ -14,17 +14,16 @@ from quickmeans.distributed.passes import DaskPass
 from quickmeans.distributed.reduction import Locator, extent, merge_extents, tree
 from quickmeans.distributed.start import dask_start
 from quickmeans.distributed.tasks import compute
+from quickmeans.kmeans.context import Context, Start
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.moments import mean_and_variances
 from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.rows import (
     Batch,
-    Context,
     Index,
     Points,
     RowFunction,
     Rows,
-    Start,
     naming_rows,
     spherical_geometry,
     working_dtype,

@@ -8,7 +8,8 @@ import dask
 from quickmeans.data.memory_rows import ArrayRows
 from quickmeans.distributed.reduction import Draw, drawn, merge_draws, tree
 from quickmeans.distributed.tasks import compute
-from quickmeans.kmeans.rows import Context, Points, Start
+from quickmeans.kmeans.context import Context, Start
+from quickmeans.kmeans.rows import Points
 from quickmeans.kmeans.start import sample_size, start_from_sample
 
 

@@ -99,7 +99,7 @@ class Checkpoint:
         choose.take_kind(rank, margin, basis)
         rows = [None if product is None else ProductRows(product, self.geometry) for product in (best, current)]
         screen = rows[0] or rows[1] or choose(centers)
-        return Iterate(centers, screen, history.tolist(), n_iter, converged, latest=rows[1], counts=counts)
+        return Iterate(centers, history.tolist(), n_iter, converged, assigner=screen, latest=rows[1], counts=counts)
 
     def _product(self, state: State, name: str) -> SparseProduct | None:
         product = state.product(self.shape[1], self.geometry.dtype, prefix=name, count=name)

@@ -9,25 +9,30 @@ from quickmeans import _native
 from quickmeans.kernels.arrays import readable
 from quickmeans.kernels.csr import CsrCenters, CsrClusters, CsrRows
 from quickmeans.kernels.distances import Distances, squared_differences
+from quickmeans.kernels.groups import Groups
 from quickmeans.kernels.product import Product
 from quickmeans.kernels.screen import Assignment, Screen, bind_assignment, make_assignment
-from quickmeans.kernels.search import Search
+from quickmeans.kernels.search import Clusters, LocalSearch, Search
 from quickmeans.kernels.selection import mark_largest, match_largest, smallest
 from quickmeans.kernels.solvers import Entries, fit_supports, masked_product
-from quickmeans.kernels.sums import add_members, group_by_label, moments, seed
+from quickmeans.kernels.sums import add_members, center_rows, group_by_label, moments, seed
 
 __all__ = [
     "Assignment",
+    "Clusters",
     "CsrCenters",
     "CsrClusters",
     "CsrRows",
     "Distances",
     "Entries",
+    "Groups",
+    "LocalSearch",
     "Product",
     "Screen",
     "Search",
     "add_members",
     "bind_assignment",
+    "center_rows",
     "fit_supports",
     "group_by_label",
     "instruction_sets",

@@ -1,5 +1,7 @@
 """The search for better clusters."""
 
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,10 +10,8 @@ from quickmeans.kernels.arrays import FLOAT32, Array, Floats, floats, packed
 from quickmeans.threads import instruction_set
 
 
-class Search:
-    """Clusters of rows in float32, with Lloyd's iteration and moves of centers; sums are float64.
-
-    After every method but `swap`, `grow` and `shrink` the centers are the means of their rows.
+class Clusters:
+    """What both searches have: clusters of rows in float32, Lloyd's iteration, and swaps.
 
     Parameters
     ----------
@@ -25,9 +25,12 @@ class Search:
 
     __slots__ = ("_native", "shape")
 
+    _make: ClassVar[type[_native.Search] | type[_native.LocalSearch]]
+
     def __init__(self, rows: Array, weights: Floats, *, spherical: bool, n_threads: int) -> None:
+        arrays = packed(rows, FLOAT32), floats(weights)
         self.shape = rows.shape
-        self._native = _native.Search(packed(rows, FLOAT32), floats(weights), spherical, n_threads, instruction_set())
+        self._native: Any = self._make(*arrays, spherical, n_threads, instruction_set())
 
     def place(self, centers: Array) -> None:
         """Begin anew with these centers."""
@@ -38,19 +41,11 @@ class Search:
 
         Clusters that lose all rows keep their centers; with ``until_empty`` they end the iterations.
         """
-        return self._native.iterate(most, tol, until_empty)
+        return int(self._native.iterate(most, tol, until_empty))
 
     def swap(self, most: int) -> int:
         """At most so many swaps of a cheap center for the split of a cluster of larger gain; how many were made."""
-        return self._native.swap(most)
-
-    def grow(self, most: int) -> int:
-        """Split the clusters of the largest gains, at most so many; how many centers were added."""
-        return self._native.grow(most)
-
-    def shrink(self, count: int) -> None:
-        """Remove so many of the cheapest centers."""
-        self._native.shrink(count)
+        return int(self._native.swap(most))
 
     def keep(self) -> None:
         """Remember the clusters as they are."""
@@ -81,39 +76,76 @@ class Search:
     @property
     def n_centers(self) -> int:
         """The number of centers."""
-        return self._native.n_centers
+        return int(self._native.n_centers)
 
     @property
     def assigned(self) -> float:
         """The objective after the last assignment, before the centers moved."""
-        return self._native.assigned
+        return float(self._native.assigned)
 
     @property
     def objective(self) -> float:
         """The objective of the labels and the centers after the last iteration."""
-        return self._native.objective
+        return float(self._native.objective)
 
     @property
     def history(self) -> list[float]:
         """The objective after every assignment and every update of the last call of `iterate`."""
-        return self._native.history
+        return list(self._native.history)
 
     @property
     def n_empty(self) -> int:
         """The number of clusters without weight."""
-        return self._native.n_empty
+        return int(self._native.n_empty)
 
     @property
     def converged(self) -> bool:
         """Whether the last call of `iterate` ended before its time."""
-        return self._native.converged
+        return bool(self._native.converged)
 
     @property
     def work(self) -> float:
         """What was done so far, in multiply-adds that take as long."""
-        return self._native.work
+        return float(self._native.work)
 
     @property
     def pass_work(self) -> float:
         """The work of comparing every row with every center; without bounds, of four times that."""
-        return self._native.pass_work
+        return float(self._native.pass_work)
+
+
+class Search(Clusters):
+    """Clusters with bounds, so that few rows are compared with all centers, and with moves that change their number.
+
+    After every method but `swap`, `grow` and `shrink` the centers are the means of their rows.
+    """
+
+    __slots__ = ()
+    _make = _native.Search
+
+    def grow(self, most: int) -> int:
+        """Split the clusters of the largest gains, at most so many; how many centers were added."""
+        return int(self._native.grow(most))
+
+    def shrink(self, count: int) -> None:
+        """Remove so many of the cheapest centers."""
+        self._native.shrink(count)
+
+
+class LocalSearch(Clusters):
+    """Many clusters: a row is compared with the centers near its own only, so that K hardly matters.
+
+    A label may miss a nearer center that is no neighbour. The rows need not be about their mean if it is not far away.
+    """
+
+    __slots__ = ()
+    _make = _native.LocalSearch
+
+    def assign(self) -> None:
+        """Compare all rows once more; the centers stay."""
+        self._native.assign()
+
+    @property
+    def n_near(self) -> int:
+        """How many centers a row is compared with."""
+        return int(self._native.n_near)

@@ -49,6 +49,14 @@ def moments(x: Array, weights: Floats | None, shift: Floats, sums: Floats, squar
     _native.moments(readable(x), floats(weights), floats(shift), *out, n_threads, instruction_set())
 
 
+def center_rows(x: Array, origin: Floats | None, scale: float, out: Array, n_threads: int) -> None:
+    """Write the rows of x about an origin, times the scale, to ``out`` in float32.
+
+    Without an origin the directions of the rows are written; a row of zeros stays zero.
+    """
+    _native.center_rows(readable(x), floats(origin), scale, writable(out, "out", FLOAT32), n_threads, instruction_set())
+
+
 def seed(rows: Array, weights: Floats, first: int, uniforms: Floats, n_threads: int) -> Ints:
     """Starting rows by greedy k-means++: a row of ``uniforms``, numbers in [0, 1), has the draws for one center.
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from quickmeans import kernels
 from quickmeans.kmeans.blocks import block_rows
 from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.groups import Groups
 from quickmeans.transform import SparseProduct
 
 
@@ -34,6 +35,8 @@ class Assignment:
         Whether they have been computed.
     n_listed, n_settled : int
         How many candidates the last assignment listed, and how many of them got an exact score.
+    n_compared : int
+        How many centroids were looked at through groups.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class Assignment:
         norms_known: bool = False,
     ) -> None:
         self.labels, self.best, self.second, self.norms, self.norms_known = labels, best, second, norms, norms_known
-        self.n_listed = self.n_settled = 0
+        self.n_listed = self.n_settled = self.n_compared = 0
 
     @cached_property
     def native(self) -> kernels.Assignment:
@@ -93,6 +96,10 @@ class Assigner(Protocol):
     @property
     def shortlist(self) -> int | None:
         """How many candidates get an exact score; 0 if the centroids are rows of the product; None: by the margin."""
+
+    @property
+    def groups(self) -> Groups | None:
+        """Groups of the centroids, through which rows look for candidates; None: they look at all."""
 
     @property
     def centers(self) -> NDArray[Any]:

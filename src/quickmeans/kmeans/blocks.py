@@ -11,7 +11,7 @@ _BLOCK_ENTRIES = 1 << 20
 
 def block_rows(n_columns: int) -> int:
     """How many rows make a block."""
-    return int(np.clip(_BLOCK_ENTRIES // n_columns, 16, 4096))
+    return min(max(_BLOCK_ENTRIES // n_columns, 16), 4096)
 
 
 def slices(n: int, size: int) -> list[slice]:

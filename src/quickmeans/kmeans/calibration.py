@@ -3,11 +3,13 @@ r"""The choice of a screen: which product, and with which margin.
 A screen costs its multiply-adds and the exact scores of the candidates that it leaves. Both are counted on a sample of
 the rows, with the least margin that keeps the objective of the sample within `TARGET` of that of an exact assignment,
 and the cheapest screen is taken. The screens that are tried are projections on the leading singular vectors of the
-centroids: they cost next to nothing to find and to follow as the centroids move.
+centroids: they cost next to nothing to find and to follow as the centroids move. The screen that is kept for new rows
+is calibrated on more rows, and has groups of centroids where that is cheaper.
 """
 
 from collections.abc import Sequence
 from copy import copy, deepcopy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from quickmeans.kmeans.assignment import Assigner, Assignment
 from quickmeans.kmeans.cost import cost_per_row
+from quickmeans.kmeans.groups import LEAST_CENTERS, Groups, first_directions, grouped, leading_directions, usual_count
 from quickmeans.kmeans.rows import Index, Points, Rows
 from quickmeans.kmeans.screen import CERTAIN, Screen
 from quickmeans.threads import with_one_blas_thread
@@ -24,11 +27,17 @@ from quickmeans.transform import sparse_als
 # How much the objective of the sample may exceed that of an exact assignment: 1e-4 less than the 5e-4 that is promised.
 TARGET = 4e-4
 LAST_TARGET = 1e-4  # the same for the screen that is kept, whose errors no later pass mends
+GROUP_TARGET = 4e-4  # the same with groups, of a limit that the error stays below with some confidence
 MARGINS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
+REACHES = tuple(0.5 * 1.15**i for i in range(24))  # of groups: from few of them to nearly all
 _SAMPLE = 8192  # rows, at most
 _SAMPLE_ENTRIES = 1 << 21  # 16 MB in float64
 _SAMPLE_MACS = 1 << 30  # of an exact assignment of the sample, at most: a tenth of a second on a core
+_LAST_MACS = 1 << 34  # of the same for the screen that is kept: a quarter of a second on two cores
+_TRIAL_ROWS = 512  # on which groups of centroids along more or fewer directions are compared
+_GROUP_MARGIN = 0.25  # the part of the error that the margin may cause; the rest is left to the reach
+_LEAST_MEMBERS = 4.0  # of a cluster whose rows are moved away from their mean
 _PROJECTED_BYTES = 64 << 20  # that projected rows may take
 _GROWTH = 2.0  # a screen that lists so many times more candidates than at first is chosen anew
 _LEAST_ROWS = 16384  # a trial takes as long as to compare some ten thousand rows with all centroids
@@ -106,6 +115,20 @@ class ScreenChooser:
         other.basis, other.basis_of, other.rank = None, None, 0
         return other._choose(centers)
 
+    def final(self, centers: NDArray[np.float64]) -> Screen:
+        """The same, calibrated to be kept."""
+        screen = self.dense(centers) if self._surely_has_groups(centers) else self.once(centers)
+        kept_as_it_is = screen.product is None and self.compression is None and not self._may_have_groups(centers)
+        return screen if kept_as_it_is else self.last(screen, centers)
+
+    def _surely_has_groups(self, centers: NDArray[np.float64]) -> bool:
+        """Whether there are so many centroids that no projection alone is cheaper."""
+        return self._may_have_groups(centers) and len(centers) >= 4 * LEAST_CENTERS
+
+    def _may_have_groups(self, centers: NDArray[np.float64]) -> bool:
+        """Whether groups of these centroids could be cheaper."""
+        return not self.shortlist and len(centers) >= LEAST_CENTERS and self.n_rows >= _LEAST_ROWS
+
     def sharpened(self, centers: NDArray[np.float64]) -> Screen | None:
         """A screen with a tenth of the error, if that needs a larger margin, which is used from now on; else None."""
         if self.shortlist or self.trials or not self.rank:
@@ -149,20 +172,81 @@ class ScreenChooser:
         return True
 
     def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> Screen:
-        """The screen to keep: with the product of the assigner, or a sparse one if that was asked for, calibrated."""
-        if self.compression is not None and _is_possible(self.compression, centers):
-            product = sparse_als(centers.astype(self.geometry.dtype), self.compression).product
-            screen = Screen(centers, self.geometry, product, shortlist=self.shortlist)
-        else:
-            screen = Screen(centers, self.geometry, assigner.product, shortlist=self.shortlist)
-            screen = screen.with_projected(assigner.projected)
-        if screen.product is None:
+        """The screen to keep: with the product of the assigner, or a sparse one if that was asked for, calibrated.
+
+        Where groups are cheaper, it has groups and a product of its own.
+        """
+        product, compression = assigner.product, self.compression
+        sparse = compression is not None and _is_possible(compression, centers)
+        if compression is not None and sparse:
+            product = sparse_als(centers.astype(self.geometry.dtype), compression).product
+        screen = Screen(centers, self.geometry, product, shortlist=self.shortlist)
+        screen = screen.with_projected(None if sparse else assigner.projected)
+        groups = not sparse and self._may_have_groups(centers)
+        if screen.product is None and not groups:
             return screen
-        rows = self._sample_for(centers, 0.1)
-        exact = self._assigned(self.dense(centers), rows)
-        calibrated, cost = self._calibrated(screen, rows, exact, target=LAST_TARGET)
-        result = calibrated if cost < np.inf else screen.certain
-        return result.with_projected(screen.projected)
+        dense = self.dense(centers)
+        rows = self._like_new(self._sample_for(centers, 0.5, _LAST_MACS), dense)
+        exact = self._assigned(dense, rows)
+        result, cost = screen, float(screen.macs)
+        if screen.product is not None:
+            result, cost = self._calibrated(screen, rows, exact, target=LAST_TARGET)
+            result = (result if cost < np.inf else screen.certain).with_projected(screen.projected)
+        return (self._in_groups(centers, rows, exact, cost) if groups else None) or result
+
+    def _like_new(self, rows: NDArray[Any], dense: Screen) -> NDArray[Any]:
+        """Rows of the fit as far away from their centroids as new rows are.
+
+        A row x of a cluster of n rows has moved their mean c: the others have theirs at x - (x - c) n / (n - 1).
+        """
+        n = max(self.n_rows / len(dense.centers), _LEAST_MEMBERS)
+        own = dense.centers[self._assigned(dense, rows).labels]
+        if self.geometry.spherical:
+            own = own * np.linalg.norm(rows, axis=1, keepdims=True)
+        else:
+            own = own + self.geometry.mean.astype(rows.dtype)
+        return np.asarray(rows + (rows - own) / (n - 1), rows.dtype)
+
+    @with_one_blas_thread
+    def _in_groups(
+        self, centers: NDArray[np.float64], rows: NDArray[Any], exact: Assignment, limit: float
+    ) -> Screen | None:
+        """The cheapest screen with groups, calibrated to be kept, or None if none costs less than the limit.
+
+        Ranks are tried on a few of the rows, in ascending order until the cost rises; the best is calibrated on all.
+        """
+        best, lowest, D = None, np.inf, centers.shape[1]
+        ranks = [rank for rank in RANKS if rank < D] + [D] * (RANKS[-1] >= D)
+        basis = first_directions(centers.astype(self.geometry.dtype), ranks[-1])
+        few = slice(0, _TRIAL_ROWS)
+        for rank in ranks:
+            screen = Screen.low_rank(centers, self.geometry, basis[:, :rank])
+            labels = grouped(screen.points[:, :-1], usual_count(len(centers)), self.n_threads)
+            screen = screen.with_groups(Groups(labels, REACHES[-1]))
+            cost = self._reaching(screen, rows[few], exact.part(few))[1]
+            if cost > lowest:
+                break
+            best, lowest = screen, cost
+        assert best is not None
+        best, cost = self._reaching(best, rows, exact)
+        return best if cost < limit else None
+
+    def _reaching(self, screen: Screen, rows: NDArray[Any], exact: Assignment) -> tuple[Screen, float]:
+        """A screen with groups with about the least margin, and then the least reach, that meet the target."""
+        assert screen.groups is not None
+        sure, cost = self._calibrated(screen, rows, exact, target=_GROUP_MARGIN * GROUP_TARGET)
+        if cost == np.inf:
+            return screen, cost
+        low, high, best = -1, len(REACHES) - 1, sure  # the last one meets the target
+        while high - low > 1:
+            middle = (low + high) // 2
+            tried = sure.with_groups(replace(screen.groups, reach=REACHES[middle]))
+            assignment = self._assigned(tried, rows)
+            if _likely_error(assignment, exact, screen) <= GROUP_TARGET:
+                high, best, cost = middle, tried, cost_per_row(tried, assignment)
+            else:
+                low = middle
+        return best, cost
 
     def _project(self) -> None:
         """Project the rows, if there is memory: later passes then read X only where candidates need exact scores."""
@@ -171,9 +255,9 @@ class ScreenChooser:
             basis = self.basis[:, : self.rank].astype(self.geometry.dtype)
             self.projected = self.rows.project(basis, self.n_threads, _PROJECTED_BYTES)
 
-    def _sample_for(self, centers: NDArray[np.float64], share: float) -> NDArray[Any]:
-        """Rows of the sample: a share of all rows, as far as an exact assignment of them is affordable."""
-        affordable = min(_SAMPLE_MACS // centers.size, int(share * self.n_rows))
+    def _sample_for(self, centers: NDArray[np.float64], share: float, most: int = _SAMPLE_MACS) -> NDArray[Any]:
+        """Rows of the sample: a share of all rows, as far as an exact assignment takes no more multiply-adds."""
+        affordable = min(most // centers.size, int(share * self.n_rows))
         return self.sample[: max(512, affordable)]
 
     def dense(self, centers: NDArray[np.float64]) -> Screen:
@@ -258,15 +342,17 @@ def _objective(assignment: Assignment, screen: Screen) -> float:
     return float(assignment.squared_distances(screen.geometry).sum(dtype=np.float64))
 
 
+def _likely_error(assignment: Assignment, exact: Assignment, screen: Screen) -> float:
+    """What the error of the objective hardly exceeds on new rows: that of the sample plus two standard errors.
+
+    Few rows miss their centroids, some of them by much.
+    """
+    distances = exact.squared_distances(screen.geometry).astype(np.float64)
+    excess = np.maximum(assignment.squared_distances(screen.geometry) - distances, 0)
+    return float((excess.sum() + 2 * np.linalg.norm(excess)) / max(distances.sum(), np.finfo(np.float64).tiny))
+
+
 def _is_possible(compression: float, centers: NDArray[np.float64]) -> bool:
     """Whether at least one number per row and one for the basis are left."""
     K, D = centers.shape
     return bool(K * D / compression >= K + 1)
-
-
-def leading_directions(centers: NDArray[Any], start: NDArray[Any]) -> NDArray[Any]:
-    """One step of subspace iteration towards the leading right singular vectors, in descending order."""
-    Q, _ = np.linalg.qr(centers.T @ (centers @ start))
-    B = centers @ Q
-    _, rotation = np.linalg.eigh(B.T @ B)
-    return np.asarray(Q @ rotation[:, ::-1])

@@ -14,6 +14,6 @@ _LIST = 300.0  # putting a candidate on the list
 
 def cost_per_row(screen: Screen, assignment: Assignment) -> float:
     """The multiply-adds of the screen, and the worth of listing and settling the candidates that it let through."""
-    settle = _SETTLE + _SETTLE_ENTRY * screen.centers.shape[1]
-    candidates = settle * assignment.n_settled + _LIST * assignment.n_listed
-    return float(screen.macs + candidates / len(assignment.labels))
+    settle, listed = _SETTLE + _SETTLE_ENTRY * screen.centers.shape[1], _LIST * assignment.n_listed
+    compared = 0 if screen.groups is None else screen.n_coordinates * assignment.n_compared
+    return float(screen.macs + (settle * assignment.n_settled + listed + compared) / len(assignment.labels))

@@ -1,6 +1,7 @@
 """Rows as the native search reads them: float32, about a fixed point, in a convenient unit."""
 
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from quickmeans import kernels
 from quickmeans.kmeans.geometry import Geometry
 
+Native = TypeVar("Native", bound=kernels.Clusters)
 _FARTHEST = 1e15  # centroids farther away get no rows, and their squares could overflow float32
 
 
@@ -53,34 +55,36 @@ class DenseRows:
             return self
         return self.take(np.sort(rng.choice(len(self), count, replace=False)))
 
-    def search(self, centers: NDArray[np.float64]) -> kernels.Search:
-        """A search among these rows that begins with these centroids."""
-        search = kernels.Search(self.rows, self.weights, spherical=self.spherical, n_threads=self.n_threads)
+    def search(self, centers: NDArray[np.float64], kind: type[Native]) -> Native:
+        """A search of this kind among these rows that begins with these centroids."""
+        search = kind(self.rows, self.weights, spherical=self.spherical, n_threads=self.n_threads)
         search.place(centers)
         return search
 
 
 @dataclass(frozen=True)
-class DenseSearch:
+class DenseSearch(Generic[Native]):
     """A native search among dense rows, in the terms of the rows as they were.
 
     Attributes
     ----------
     rows : DenseRows
-    native : kernels.Search
+    native : kernels.Clusters
     geometry : Geometry
         That of the centroids.
     """
 
     rows: DenseRows
-    native: kernels.Search
+    native: Native
     geometry: Geometry
 
     @classmethod
-    def of(cls, rows: DenseRows, centers: NDArray[np.float64], geometry: Geometry) -> "DenseSearch":
-        """A search that begins with these centered centroids."""
+    def of(
+        cls, rows: DenseRows, centers: NDArray[np.float64], geometry: Geometry, kind: type[Native]
+    ) -> "DenseSearch[Native]":
+        """A search of this kind that begins with these centered centroids."""
         moved = (centers - (rows.origin - geometry.mean)) / rows.unit
-        return cls(rows, rows.search(np.clip(moved, -_FARTHEST, _FARTHEST)), geometry)
+        return cls(rows, rows.search(np.maximum(np.minimum(moved, _FARTHEST), -_FARTHEST), kind), geometry)
 
     def centers(self) -> NDArray[np.float64]:
         """The centered centroids."""

@@ -12,6 +12,7 @@ from quickmeans.kmeans.blocks import block_rows
 from quickmeans.kmeans.distances import CenterDistances
 from quickmeans.kmeans.functions import Distances, Labels, Squares
 from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.groups import Groups
 from quickmeans.kmeans.memory_pass import difference_squares
 from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.product_rows import ProductRows
@@ -89,6 +90,9 @@ class FittedClusters:
         }
         state = State("QKMeans", facts, {"mean": geometry.mean, "objective_history": self.history})
         state.add_product(assigner.product)
+        if (groups := assigner.groups) is not None:
+            state.facts["group_reach"] = float(groups.reach)
+            state.tensors["groups"] = narrow(groups.labels, groups.count - 1)
         if labels:
             state.tensors["labels"] = narrow(self.labels, len(self.cluster_centers) - 1)
         if assigner.centers_are_means or assigner.product is None or not state.affords(assigner.product):
@@ -111,7 +115,9 @@ class FittedClusters:
             raise ValueError(f"its product must have shape {centers.shape}, got {product.shape}.")
         refuse_overflow(geometry, centers, product if "centers" in state.tensors else None)
         margin = state.number("margin" if "margin" in state.facts else "reach", float, 0.0, 1.0)
-        assigner = rows or screen_of(centers, geometry, product, margin=margin, shortlist=shortlist)
+        assigner: Assigner = rows or screen_of(
+            centers, geometry, product, margin=margin, shortlist=shortlist, groups=_groups(state, product, shortlist)
+        )
         history = state.tensor("objective_history", 1, ("float64",))
         inertia = state.number("inertia", float, 0.0)
         n_candidates = state.number("n_candidates", float, 0.0, float(len(centers)))
@@ -130,16 +136,29 @@ def screen_of(
     *,
     margin: float,
     shortlist: int | None,
+    groups: Groups | None = None,
 ) -> Screen:
     """The screen of centroids that are not centered; `shortlist` as in `Settings`."""
     centers = cluster_centers.astype(np.float64) - geometry.mean
-    return Screen(centers, geometry, product, margin=margin, shortlist=min(shortlist or 0, len(centers)))
+    listed = min(shortlist or 0, len(centers))
+    return Screen(centers, geometry, product, margin=margin, shortlist=listed, groups=groups)
 
 
 def _shortlist(state: State, geometry: Geometry) -> int | None:
     if state.facts.get("shortlist") == "auto":
         return None
     return state.number("shortlist", int, 1 if geometry.spherical else 0)
+
+
+def _groups(state: State, product: SparseProduct | None, shortlist: int | None) -> Groups | None:
+    if "groups" not in state.tensors:
+        return None
+    if product is None or len(product.factors) != 2 or shortlist is not None:
+        raise ValueError("groups must come with a product of two factors, and without a shortlist.")
+    labels, n_clusters = state.tensor("groups", 1, UNSIGNED), product.shape[0]
+    if labels.shape != (n_clusters,) or (labels >= n_clusters).any():
+        raise ValueError(f"groups must be {n_clusters} numbers below {n_clusters}.")
+    return Groups(labels.astype(np.int32), state.number("group_reach", float, 0.0))
 
 
 def _labels_in(state: State, n_clusters: int) -> NDArray[np.int32] | None:

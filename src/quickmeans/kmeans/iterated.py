@@ -1,9 +1,10 @@
 """A run of iterations that rows have of their own."""
 
 from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.context import Start
 from quickmeans.kmeans.iteration import Iteration
 from quickmeans.kmeans.lloyd import Clustering, Iterate, Observer
-from quickmeans.kmeans.rows import Points, Start
+from quickmeans.kmeans.rows import Points
 from quickmeans.kmeans.settings import Settings
 
 
@@ -26,5 +27,5 @@ def iterated(
     if settings.compression is not None:
         screen = choose.last(screen, centers)
     last = iteration.label(screen, centers)
-    iterate = Iterate(centers, screen, history, n_iter, iteration.converged, interrupted)
+    iterate = Iterate(centers, history, n_iter, iteration.converged, interrupted, assigner=screen)
     return Clustering(iterate, last.labels, last.objective, 0.0, last.weights, int((last.sizes > 0).sum()))

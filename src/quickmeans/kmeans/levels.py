@@ -23,7 +23,7 @@ def by_levels(rows: DenseRows, n_clusters: int, rng: np.random.Generator, cluste
     """
     n_groups = int(np.ceil(np.sqrt(n_clusters)))
     groups = cluster(rows.sample(_GROUP_ROWS * n_groups, rng), n_groups, rng)
-    search = rows.search(groups)
+    search = rows.search(groups, kernels.Search)
     search.iterate(1)
     order, begins = kernels.group_by_label(search.labels(), n_groups)
     shares = quotas(search.cluster_weights(), np.diff(begins), n_clusters)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
-from quickmeans.kmeans.dense import DenseSearch
+from quickmeans.kmeans.dense import DenseSearch, Native
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.passes import LastPass, Pass
 from quickmeans.kmeans.rows import Points
@@ -21,31 +21,48 @@ Observer = Callable[[int, float], object]  # gets the iteration and its objectiv
 
 
 @dataclass
-class Iterate:
-    """Where an iteration has got to.
+class Means:
+    """Centroids, and the iterations that have led to them.
 
     Attributes
     ----------
     centers : array of shape (n_clusters, n_features)
         Centered centroids.
-    assigner : Assigner
-        For these centroids.
     history : list of float
         The objective after every assignment and every update.
+    """
+
+    centers: NDArray[np.float64]
+    history: list[float] = field(default_factory=list)
+    n_iter: int = 0
+    converged: bool = False
+    interrupted: bool = False
+
+    def assigned_by(self, assigner: Assigner) -> "Iterate":
+        """The iterate with these centroids and their assigner."""
+        return Iterate(**vars(self), assigner=assigner)
+
+
+@dataclass(kw_only=True)
+class Iterate(Means):
+    """Where an iteration has got to.
+
+    Attributes
+    ----------
+    assigner : Assigner
+        For the centroids.
     latest : Assigner or None
         The last product of a run that learns one; `assigner` is the best one.
     counts : array or None
         The weight that each centroid of a mini-batch run has got so far.
     """
 
-    centers: NDArray[np.float64]
     assigner: Assigner
-    history: list[float] = field(default_factory=list)
-    n_iter: int = 0
-    converged: bool = False
-    interrupted: bool = False
     latest: Assigner | None = None
     counts: NDArray[np.float64] | None = None
+
+    def assigned_by(self, assigner: Assigner) -> "Iterate":
+        return replace(self, assigner=assigner)
 
 
 @dataclass(frozen=True)
@@ -97,7 +114,7 @@ def lloyd(
 
 
 def lloyd_natively(
-    search: DenseSearch, iterate: Iterate, *, max_iter: int, tol: float, observe: Observer | None
+    search: DenseSearch[Native], iterate: Means, *, max_iter: int, tol: float, observe: Observer | None
 ) -> bool:
     """The same on a copy of the rows, from the centroids of a search; whether the observer asked to stop.
 
@@ -141,7 +158,7 @@ def finish_means(
 
 
 @contextmanager
-def stopping_at_interrupt(iterate: Iterate) -> Iterator[None]:
+def stopping_at_interrupt(iterate: Means) -> Iterator[None]:
     """Ctrl-C ends the iteration with the last complete iterate."""
     try:
         yield

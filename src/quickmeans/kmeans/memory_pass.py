@@ -113,17 +113,21 @@ class MemoryPass:
 
 def last_pass(points: Points, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
     """Label the rows in memory, and sum up the squared differences; `centers` are centered, in float64."""
-    labels, objective, n_settled, weights = np.empty(len(points), np.int32), 0.0, 0, points.weights
+    labels, n_settled = np.empty(len(points), np.int32), 0
     for place, block in points.rows.blocks():
         with naming_rows(points.rows, place.start, block):
             labels[place], count = assigner.label(block, points.n_threads, place.start)
-        squares = difference_squares(block, labels[place], centers, points.geometry, points.n_threads)
-        objective += float(squares.sum() if weights is None else squares @ weights[place])
         n_settled += count
+    return labelled(points, labels, centers, n_settled / len(points))
+
+
+def labelled(points: Points, labels: NDArray[np.int32], centers: NDArray[np.float64], n_candidates: float) -> LastPass:
+    """The results of a pass that gave these labels."""
+    objective, weights = _summed_squares(points, centers, labels), points.weights
     sizes = np.bincount(labels if weights is None else labels[weights > 0], minlength=len(centers))
     totals = sizes if weights is None else np.bincount(labels, weights, len(centers))
     filled = int(np.count_nonzero(sizes))
-    return LastPass(labels, objective, n_settled / len(points), totals.astype(np.float64), filled)
+    return LastPass(labels, objective, n_candidates, totals.astype(np.float64), filled)
 
 
 def cluster_sums(points: Points, n_clusters: int) -> ClusterSums:
@@ -155,8 +159,11 @@ def final_objective(
 ) -> float:
     """The objective from the sums; where it is a tiny share of the scatter, from the differences themselves."""
     objective = sums.objective(centers)
-    if objective >= CANCELLED * points.scatter:
-        return objective
+    return objective if objective >= CANCELLED * points.scatter else _summed_squares(points, centers, labels)
+
+
+def _summed_squares(points: Points, centers: NDArray[np.float64], labels: NDArray[np.int32]) -> float:
+    """The weighted squared distances of all rows from their centroids, from the differences themselves."""
     total = 0.0
     for place, block in points.rows.blocks():
         squares = difference_squares(block, labels[place], centers, points.geometry, points.n_threads)

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.kmeans.assignment import Assigner, NotComparableError
+from quickmeans.kmeans.context import Context, Start
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.minibatch import BatchResult, MiniBatch
-from quickmeans.kmeans.rows import Batch, Context, Points, Start, refuse_not_finite
+from quickmeans.kmeans.rows import Batch, Points, refuse_not_finite
 from quickmeans.kmeans.run import assigner_maker
 from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.start import chooser, starting_centers
@@ -62,8 +63,7 @@ def _start(settings: Settings, points: Points, seed: int) -> Start:
     """The start from the rows of the first call."""
     if len(points) < settings.n_clusters:
         raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters} in the first batch.")
-    rng = np.random.default_rng(seed)
-    return starting_centers(points, Context(settings, rng, seed, _silent, _watch_nothing))
+    return starting_centers(points, Context(settings, seed, _silent, _watch_nothing))
 
 
 def _silent(text: str) -> None:

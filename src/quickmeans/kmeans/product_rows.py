@@ -18,6 +18,7 @@ class ProductRows:
 
     centers_are_means = False
     gives_bounds = False
+    groups = None
     margin = 0.0
     shortlist = 0
     projected = None

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans import kernels
 from quickmeans.kernels import CsrRows
 from quickmeans.kmeans.assignment import NotComparableError
 from quickmeans.kmeans.blocks import block_rows, distinct_rows, first_not_finite, slices
-from quickmeans.kmeans.dense import DenseRows, DenseSearch
+from quickmeans.kmeans.context import Context, Start
+from quickmeans.kmeans.dense import DenseRows
 from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry
 from quickmeans.kmeans.iteration import Iteration
 from quickmeans.kmeans.moments import Moments, mean_and_variances
@@ -44,52 +46,10 @@ class Batch(NamedTuple):
 # Rows whose spread lies between these keep their unit; others get a power of two, so that the fourth powers of sums of
 # rows, which a split needs, neither overflow nor vanish in float32.
 _SMALL, _LARGE = 1e-3, 1e3
+_FARTHEST = 1e15  # the squares of larger numbers could overflow float32
+_NEAR = 4.0  # spreads: rows whose mean is no farther from zero lose few digits of their squares in float32
 _FEW_ROWS = 512  # so few rows are merged where they are equal, so that a weight is the same as repetition,
 _FEW_ENTRIES = 1 << 20  # if they are no wider than that
-
-
-class Start(NamedTuple):
-    """Where iterations begin.
-
-    Attributes
-    ----------
-    centers : array of shape (n_clusters, n_features)
-        Centered centroids.
-    counts : array of shape (n_clusters,) or None
-        The weight of each, if they are means of sampled rows.
-    search : DenseSearch or None
-        The search that found them, if it was among all rows.
-    objective : float
-        That of the rows that the search looked at; zero without a search.
-    history : list of float
-        The objective of all rows after every move of the search.
-    ended : bool
-        Whether no iterations are wanted after the search.
-    interrupted : bool
-        Whether that is so because of Ctrl-C.
-    """
-
-    centers: NDArray[np.float64]
-    counts: NDArray[np.float64] | None = None
-    search: DenseSearch | None = None
-    objective: float = 0.0
-    history: Sequence[float] = ()
-    ended: bool = False
-    interrupted: bool = False
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a start may use beside the points: settings, random numbers, and ways to report.
-
-    `observe` gets every move of a search among all rows and the objective after it; a true result ends the run.
-    """
-
-    settings: Settings
-    rng: np.random.Generator
-    seed: int
-    say: Callable[[str], None]
-    observe: Callable[[str, float], bool]
 
 
 class Named(Protocol):
@@ -137,6 +97,14 @@ class Rows(Named, Protocol):
 
     def whole(self) -> Any:
         """All rows as a user's function gets them; a TypeError if they are not in memory."""
+
+    def in_place(self) -> NDArray[Any] | None:
+        """All rows as an array, without a copy, or None."""
+        return None
+
+    def fits_in_memory(self) -> bool:
+        """Whether all rows may be in memory as an array of float32, beside what is there."""
+        return self.in_place() is not None
 
     def threads(self, n_threads: int | None) -> int:
         """How many threads work on a block, where `n_threads` was asked for."""
@@ -244,32 +212,58 @@ class Points:
         weights = np.ones(n_rows) if self.weights is None else np.asarray(self.weights[places], np.float64)
         if few and places is not None:
             first, inverse = distinct_rows(self.rows.take(places))
-            places, weights, n_rows = places[first], np.bincount(inverse, weights).astype(np.float64), len(first)
-        geometry, spread = self.geometry, (self.scatter / self.total) ** 0.5
-        narrow = self.rows.dtype == np.float32 and geometry.dtype == np.float32 and not geometry.spherical
-        unit = 1.0 if geometry.spherical or _SMALL < spread < _LARGE or not spread else 2.0 ** round(np.log2(spread))
-        weight_unit = float(weights.mean()) if len(weights) else 1.0
-        origin = geometry.mean.astype(np.float32) if narrow else geometry.mean
-        rows = np.empty((n_rows, self.n_columns), np.float32)
+            places, weights = places[first], np.bincount(inverse, weights).astype(np.float64)
+        return self._copied(places, weights)
+
+    def shared(self) -> DenseRows:
+        """All rows in their order, as the native search reads them: X itself if its numbers allow that, or a copy."""
+        weights, X = np.ones(len(self)) if self.weights is None else self.weights, self.rows.in_place()
+        if X is None or not self.is_read_in_place:
+            copy = self._copied(None, weights)
+            np.clip(copy.rows, -_FARTHEST, _FARTHEST, out=copy.rows)  # rows without weight may be of any size
+            return copy
+        unit, origin = float(weights.mean()), np.zeros(self.n_columns)
+        return DenseRows(X, weights / unit, origin, 1.0, unit, self.geometry.spherical, self.n_threads)
+
+    @property
+    def is_read_in_place(self) -> bool:
+        """Whether `shared` makes no copy."""
+        X, geometry = self.rows.in_place(), self.geometry
+        if X is None or X.dtype != np.float32 or not (X.flags.c_contiguous and X.flags.aligned):
+            return False
+        near = float(np.linalg.norm(geometry.mean)) <= _NEAR * self._spread
+        return near and self._unit == 1 and not geometry.spherical
+
+    @property
+    def _spread(self) -> float:
+        """The root of the mean squared distance from the mean."""
+        return float((self.scatter / self.total) ** 0.5)
+
+    @property
+    def _unit(self) -> float:
+        """What the rows of a copy are divided by."""
+        spread = self._spread
+        ordinary = self.geometry.spherical or _SMALL < spread < _LARGE or not spread
+        return 1.0 if ordinary else float(2.0 ** round(np.log2(spread)))
+
+    def _copied(self, places: Index | None, weights: NDArray[np.float64]) -> DenseRows:
+        """A copy of the rows at these places, or of all."""
+        geometry, origin, unit = self.geometry, self.geometry.mean, self._unit
+        if self.rows.dtype == np.float32 and geometry.dtype == np.float32:
+            origin = origin.astype(np.float32).astype(np.float64)  # differences of neighbours are exact then
+        rows = np.empty((len(weights), self.n_columns), np.float32)
         for part, block in self._pieces(places):
-            if narrow:
-                np.subtract(block, origin, out=rows[part])
-                if unit != 1:
-                    rows[part] *= np.float32(1 / unit)
-            else:
-                rows[part] = geometry.centered(block.astype(np.float64)) / unit
-        origin, weights = origin.astype(np.float64), weights / weight_unit
-        return DenseRows(rows, weights, origin, unit, weight_unit, geometry.spherical, self.n_threads)
+            about = None if geometry.spherical else origin
+            kernels.center_rows(block, about, 1 / unit, rows[part], self.n_threads)
+        weight_unit = float(weights.mean()) if len(weights) else 1.0
+        return DenseRows(rows, weights / weight_unit, origin, unit, weight_unit, geometry.spherical, self.n_threads)
 
     def _pieces(self, places: Index | None) -> Iterator[tuple[slice, NDArray[Any]]]:
         """The rows at these places, or all, some at a time."""
+        if places is None:
+            return self.rows.blocks()
         step = block_rows(self.n_columns)
-        if places is not None:
-            yield from ((part, self.rows.take(places[part])) for part in slices(len(places), step))
-            return
-        for place, block in self.rows.blocks():
-            for part in slices(len(block), step):
-                yield slice(place.start + part.start, place.start + part.stop), block[part]
+        return ((part, self.rows.take(places[part])) for part in slices(len(places), step))
 
 
 def local_points(rows: Rows, n_threads: int, *, spherical: bool) -> Points:

@@ -6,9 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
+from quickmeans import kernels
 from quickmeans.kmeans.algorithm1 import quick_means
 from quickmeans.kmeans.assignment import Assigner
 from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.context import Context
 from quickmeans.kmeans.dense import DenseSearch
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.iterated import iterated
@@ -16,6 +18,7 @@ from quickmeans.kmeans.learn import ProductLearner, learner
 from quickmeans.kmeans.lloyd import (
     Clustering,
     Iterate,
+    Means,
     Observer,
     finish,
     finish_means,
@@ -25,9 +28,10 @@ from quickmeans.kmeans.lloyd import (
 )
 from quickmeans.kmeans.memory_pass import last_pass
 from quickmeans.kmeans.minibatch import AssignerMaker, mini_batch_means
-from quickmeans.kmeans.rows import Context, Points
+from quickmeans.kmeans.neighborhood import run_among_neighbors
+from quickmeans.kmeans.rows import Points
 from quickmeans.kmeans.settings import Settings
-from quickmeans.kmeans.start import chooser, iterates_natively, screen_seed, start_generator, starting_centers
+from quickmeans.kmeans.start import chooser, iterates_natively, screen_seed, starting_centers, stays_among_neighbors
 from quickmeans.threads import with_one_blas_thread
 
 _ROUNDING = 1e-9  # objectives that differ by a smaller share are equal
@@ -85,29 +89,34 @@ def run_once(
 ) -> Clustering:
     """The clustering of the points that follows from the settings and a seed."""
     seed = seed if checkpoint is None else checkpoint.seed
-    context = Context(settings, start_generator(seed), seed, progress.say, progress.searched)
+    context = Context(settings, seed, progress.say, progress.searched)
     choose = chooser(settings, points, screen_seed(seed))
     if iterates_natively(points, settings):
         return _run_natively(points, context, choose, progress)
+    if stays_among_neighbors(points, settings):
+        start = starting_centers(points, context)
+        return run_among_neighbors(points, context, start.centers, choose, progress if progress.watched else None)
     return _run_with_screens(points, context, choose, progress, checkpoint)
 
 
 def _run_natively(points: Points, context: Context, choose: ScreenChooser, progress: Progress) -> Clustering:
     """Search and iterate on a copy of the rows, then on the rows themselves if float32 rounds them, and finish."""
     settings, start = context.settings, starting_centers(points, context)
-    search = start.search or DenseSearch.of(points.dense(), start.centers, points.geometry)
-    iterate = Iterate(start.centers, choose.dense(start.centers), history=list(start.history))
-    iterate.interrupted, tol = start.interrupted, points.tolerance(settings.tol)
+    search = start.search or DenseSearch.of(points.dense(), start.centers, points.geometry, kernels.Search)
+    means = Means(start.centers, list(start.history), interrupted=start.interrupted)
+    most, tol, stopped = settings.max_iter, points.tolerance(settings.tol), start.ended
     observe = progress if progress.watched else None
-    if not start.ended:
-        with stopping_at_interrupt(iterate):
-            stopped = lloyd_natively(search, iterate, max_iter=settings.max_iter, tol=tol, observe=observe)
-            if points.result_dtype == np.float64 and not stopped and iterate.n_iter < settings.max_iter:
-                iterate.converged, iterate.assigner = False, choose.dense(iterate.centers)
-                passes = points.rows.passes(points, settings.n_clusters, stateless=False)
-                lloyd(passes, iterate, choose.dense, max_iter=settings.max_iter, tol=tol, observe=observe)
-    iterate.assigner = choose.once(iterate.centers)
-    return finish_means(partial(last_pass, points), points, iterate, choose)
+    if not stopped:
+        with stopping_at_interrupt(means):
+            stopped = lloyd_natively(search, means, max_iter=most, tol=tol, observe=observe)
+    if points.result_dtype == np.float64 and not (stopped or means.interrupted) and means.n_iter < most:
+        means = iterate = means.assigned_by(choose.dense(means.centers))
+        means.converged, passes = False, points.rows.passes(points, settings.n_clusters, stateless=False)
+        with stopping_at_interrupt(means):
+            lloyd(passes, iterate, choose.dense, max_iter=most, tol=tol, observe=observe)
+    means.centers = points.rounded(means.centers)
+    iterate = means.assigned_by(choose.final(means.centers))
+    return finish(partial(last_pass, points), iterate)
 
 
 @with_one_blas_thread
@@ -123,7 +132,8 @@ def _run_with_screens(
         if iteration is not None:
             return iterated(iteration, settings, points, start, choose, progress)
         counts = None if settings.batch_size is None else start.counts
-        iterate = Iterate(start.centers, choose(start.centers), counts=counts, interrupted=start.interrupted)
+        screen = choose(start.centers)
+        iterate = Iterate(start.centers, interrupted=start.interrupted, assigner=screen, counts=counts)
         if counts is not None:
             choose.choose_once()
     observe = progress if checkpoint is None else _writing(checkpoint, iterate, choose, progress)

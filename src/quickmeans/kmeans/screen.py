@@ -8,20 +8,32 @@ mostly by less than a small share z of that, the margin. Only those k are candid
 
 The margin is calibrated on a sample of the rows; with z = 1 the result is certain. Without a product, all centroids are
 compared densely.
+
+With groups of centroids (:mod:`quickmeans.kmeans.groups`) a row looks at some of the candidates only, and what lies
+outside the span of the product's directions is compared by its length: the margin is then a share of
+:math:`\|y\| e_k`, where y is the part of x - m outside.
 """
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans import kernels
 from quickmeans.kmeans.assignment import Assignment, NotComparableError
 from quickmeans.kmeans.geometry import NO_DIRECTION, Geometry, squared_norms
+from quickmeans.kmeans.groups import LEAST_CENTERS, NARROW, Groups, first_directions, grouped
+from quickmeans.threads import resolve_threads
 from quickmeans.transform import SparseProduct
 
 CERTAIN = 1.0
+_FIRST_MARGIN, _FIRST_REACH = 0.1, 0.6  # of a search whose result is then made certain: it is nearly always right
+_LOCAL = ("_bound", "_grouped", "_first", "certain")  # made when they are first used
+_CERTAIN_RANK = 96  # of the screen that makes sure
+_CERTAIN_SIZE = 128  # of its groups, few of which the triangle inequality excludes; large ones fill their panels
 
 
 class Screen:
@@ -37,10 +49,11 @@ class Screen:
         The z of the bound.
     shortlist : int
         If not zero, exactly so many candidates get an exact score, whatever the margin.
+    groups : Groups, optional
+        Of the centroids; only for a product that :meth:`low_rank` has made, and without a shortlist.
     """
 
     centers_are_means = True
-    gives_bounds = True
 
     def __init__(
         self,
@@ -50,8 +63,9 @@ class Screen:
         *,
         margin: float = 0.0,
         shortlist: int = 0,
+        groups: Groups | None = None,
     ) -> None:
-        self._set_centers(centers, geometry, shortlist)
+        self._set_centers(centers, geometry, shortlist, groups)
         if product is None:
             self._set_product(None, self._center_offset, np.zeros(len(centers)), margin)
             return
@@ -79,8 +93,11 @@ class Screen:
         self._set_product(product, inner.offset(coefficients), np.sqrt(np.maximum(rest, 0)), margin)
         return self
 
-    def _set_centers(self, centers: NDArray[np.float64], geometry: Geometry, shortlist: int) -> None:
+    def _set_centers(
+        self, centers: NDArray[np.float64], geometry: Geometry, shortlist: int, groups: Groups | None = None
+    ) -> None:
         self.geometry, self.dtype, self.shortlist = geometry, geometry.dtype, shortlist
+        self.groups = groups
         self.centers = centers.astype(geometry.dtype)
         self._squares = squared_norms(centers)
         self._center_offset = geometry.offset(centers, self._squares)
@@ -102,15 +119,52 @@ class Screen:
         return np.asarray(self._center_offset + rest @ self.geometry.mean, np.float64)
 
     @property
+    def gives_bounds(self) -> bool:
+        """Whether `assign` fills `second`: through groups it does not look at all centroids."""
+        return self.groups is None
+
+    @property
     def macs(self) -> int:
-        """Multiply-adds of the screen, per row."""
-        return int(self.centers.size if self.product is None else self.product.macs)
+        """Multiply-adds of the screen, per row; with groups those of choosing among them."""
+        if self.product is None:
+            return int(self.centers.size)
+        if self.groups is None:
+            return int(self.product.macs)
+        return (self.n_coordinates - 1) * int(self.centers.shape[1]) + 2 * self.groups.count * self.n_narrow
+
+    @property
+    def n_coordinates(self) -> int:
+        """Of the points of centroids and rows that groups are made of."""
+        assert self.product is not None
+        return int(self.product.factors[1].shape[0]) + 1
+
+    @property
+    def n_narrow(self) -> int:
+        """How many of these say how near a group is."""
+        return min(self.n_coordinates - 1, NARROW)
+
+    @property
+    def points(self) -> NDArray[Any]:
+        """The coordinates of every centroid along the product's directions, and the margin times the slack."""
+        assert self.product is not None
+        return np.column_stack([_dense(self.product.factors[0]), (self.margin * self._slack).astype(self.dtype)])
 
     def with_margin(self, margin: float, shortlist: int | None = None) -> "Screen":
         """The same screen with another margin, and another shortlist if it is given."""
         other = self._copy()
         other.margin, other.shortlist = margin, self.shortlist if shortlist is None else shortlist
-        other._bound = self._bound.with_margin(margin, other._offset, other.shortlist)
+        if self.groups is None:
+            other._bound = self._bound.with_margin(margin, other._offset, other.shortlist)
+        else:
+            other._forget()
+        return other
+
+    def with_groups(self, groups: Groups) -> "Screen":
+        """The same screen with groups, or with another reach."""
+        other = self._copy()
+        other.groups = groups
+        if self.groups is not None and groups.labels is not self.groups.labels:
+            other._forget()
         return other
 
     def with_projected(self, projected: NDArray[Any] | None) -> "Screen":
@@ -123,13 +177,26 @@ class Screen:
         """A copy that shares all arrays and the native object."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.__dict__.pop("certain", None)
+        other._forget("certain", "_first")
         return other
+
+    def _forget(self, *names: str) -> None:
+        """Drop native objects and screens that no longer fit; all of them if none is named."""
+        for name in names or _LOCAL:
+            self.__dict__.pop(name, None)
 
     @cached_property
     def certain(self) -> "Screen":
-        """The same screen with a bound that always holds."""
-        return self.with_margin(CERTAIN, shortlist=0)
+        """The same centroids with a bound that always holds; many of them in groups."""
+        if self.margin >= CERTAIN and self.groups is not None:
+            return self
+        if self.product is None or len(self.centers) < LEAST_CENTERS:
+            return self.with_margin(CERTAIN, shortlist=0)
+        basis = first_directions(self.centers, _CERTAIN_RANK)
+        screen = Screen.low_rank(self.centers.astype(np.float64), self.geometry, basis, margin=CERTAIN)
+        n_groups = max(len(self.centers) // _CERTAIN_SIZE, 1)
+        labels = grouped(screen.points[:, :-1], n_groups, resolve_threads(None))
+        return screen.with_groups(Groups(labels, _FIRST_REACH))
 
     def assign(
         self,
@@ -142,12 +209,37 @@ class Screen:
         exact_scores: bool = True,
     ) -> None:
         """Assign the rows; see :class:`quickmeans.kmeans.assignment.Assigner`."""
+        if self.groups is not None:
+            self._assign_in_groups(rows, assignment, n_threads, index, exact_scores)
+            return
         native = assignment.native
         native.norms_known, native.n_listed, native.n_settled = assignment.norms_known, 0, 0
         bad = self._bound.assign(rows, native, 0, index, projected, exact_scores, n_threads)
         if bad >= 0:
             raise NotComparableError(self.dtype, bad if index is None else int(index[bad]))
         assignment.norms_known, assignment.n_listed, assignment.n_settled = True, native.n_listed, native.n_settled
+
+    def _assign_in_groups(
+        self,
+        rows: NDArray[Any],
+        assignment: Assignment,
+        n_threads: int,
+        index: NDArray[np.int64] | None,
+        exact_scores: bool,
+    ) -> None:
+        """Assign through groups; for certainty after a search that finds the nearest centroid of nearly every row."""
+        assert self.groups is not None
+        known = self.margin >= CERTAIN
+        if known:
+            self._first.assign(rows, assignment, n_threads, index=index)
+        native = assignment.native
+        native.n_listed = native.n_settled = 0
+        options: dict[str, Any] = {"reach": self.groups.reach, "index": index, "known": known, "n_threads": n_threads}
+        bad, n_compared = self._grouped.assign(rows, native, exact_scores=exact_scores, **options)
+        if bad >= 0:
+            raise NotComparableError(self.dtype, bad if index is None else int(index[bad]))
+        assignment.norms_known, assignment.n_listed, assignment.n_settled = True, native.n_listed, native.n_settled
+        assignment.n_compared = n_compared
 
     def label(self, rows: NDArray[Any], n_threads: int, first: int = 0) -> tuple[NDArray[np.int32], int]:
         """The labels of the rows; see :class:`quickmeans.kmeans.assignment.Assigner`."""
@@ -191,10 +283,37 @@ class Screen:
         parts = self.centers, self.geometry.mean, self._offset, self._center_offset, self._slack
         return kernels.Screen(product, *parts, self.margin, self.shortlist)
 
+    @cached_property
+    def _first(self) -> "Screen":
+        """A screen that finds the nearest centroid of nearly every row, for one that makes sure of it."""
+        assert self.groups is not None
+        return self.with_groups(replace(self.groups, reach=_FIRST_REACH)).with_margin(_FIRST_MARGIN)
+
+    @cached_property
+    def _grouped(self) -> kernels.Groups:
+        """The groups for the native code."""
+        assert self.product is not None
+        assert self.groups is not None
+        return kernels.Groups(
+            self.centers,
+            self._center_offset,
+            self.geometry.mean,
+            _dense(self.product.factors[1]),
+            self.points,
+            self.groups.labels,
+            self.groups.count,
+            self.n_narrow,
+            spherical=self.geometry.spherical,
+        )
+
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs; the native object is made anew there."""
-        local = ("_bound", "certain")
-        return {name: value for name, value in self.__dict__.items() if name not in local} | {
+        return {name: value for name, value in self.__dict__.items() if name not in _LOCAL} | {
             "projected": None,
             "_tables": {},
         }
+
+
+def _dense(factor: Any) -> NDArray[Any]:
+    """A factor of a product as an array."""
+    return np.asarray(factor.toarray() if sp.issparse(factor) else factor)

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from quickmeans import kernels
+from quickmeans.kmeans.context import Context, Start
 from quickmeans.kmeans.dense import DenseRows
-from quickmeans.kmeans.rows import Context, Index, Points, Start
+from quickmeans.kmeans.rows import Index, Points
 from quickmeans.kmeans.sparse import SparseIteration
 from quickmeans.kmeans.start import DRAWS
 from quickmeans.kmeans.swaps import improve
@@ -121,7 +122,8 @@ def _searched(points: Points, X: Any, weights: NDArray[np.float64], context: Con
         factors = 1 / np.sqrt(X.multiply(X).sum(axis=1))
     rows = _projected(sp.diags_array(factors, dtype=X.dtype) @ X, points, settings.n_clusters + _MORE, context.rng)
     dense = DenseRows(rows, weights / weights.mean(), np.zeros(rows.shape[1]), 1.0, 1.0, False, points.n_threads)
-    native, moves, interrupted = dense.search(DRAWS[settings.init](dense, settings.n_clusters, context.rng)), [], False
+    centers, moves, interrupted = DRAWS[settings.init](dense, settings.n_clusters, context.rng), [], False
+    native = dense.search(centers, kernels.Search)
     native.iterate(1)  # Ctrl-C before the first labels ends the fit
     native.keep()
     try:

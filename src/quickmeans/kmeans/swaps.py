@@ -24,6 +24,7 @@ _INHALED, _EXHALED = 4, 6  # iterations after centroids were added, and after so
 _BREATH = 8  # one centroid in so many is added in the first breath,
 _FEW = 5  # or so many, as in Fritzke's paper, if that is more
 _LEAST_GAIN = 1e-4  # a breath that lowers the objective by a smaller share is followed by a smaller one
+_LOCAL = 1.5  # passes with many clusters for one with few: they are short, and every round still pays
 _ROUNDING = 1e-6  # a move that lowers the objective by a smaller share is taken back
 
 Observer = Callable[[str, float], object]  # gets what was done and the objective; a true result ends the search
@@ -49,12 +50,26 @@ def improve(search: kernels.Search, effort: Effort, tol: float, observe: Observe
     """
     least, most = effort.work
     limit = search.work + min(max(effort.passes * search.pass_work, least), most)
-    ended = _swap(search, limit, observe)
+    ended = swap(search, limit, observe)
     return ended or (effort.patience > 0 and _breathe(search, limit, effort.patience, tol, observe))
 
 
-def _swap(search: kernels.Search, limit: float, observe: Observer) -> bool:
-    """Rounds of swaps; after one that does not pay, half as many."""
+def improve_locally(search: kernels.LocalSearch, effort: Effort, observe: Observer) -> bool:
+    """The same for many clusters: rounds of swaps only, which have many centroids to move at once.
+
+    Ctrl-C leaves the centroids as they were before the move that it ended.
+    """
+    search.keep()
+    try:
+        search.iterate(_SETTLE)
+        return swap(search, search.work + _LOCAL * effort.passes * search.pass_work, observe)
+    except KeyboardInterrupt:
+        search.go_back()
+        raise
+
+
+def swap(search: kernels.Clusters, limit: float, observe: Observer) -> bool:
+    """Rounds of swaps while there is work left; after one that does not pay, half as many."""
     most = search.n_centers
     search.keep()
     while most and search.objective > 0 and search.work < limit:
@@ -97,5 +112,5 @@ def _breathe(search: kernels.Search, limit: float, patience: float, tol: float, 
     return False
 
 
-def _fell(search: kernels.Search, before: float) -> bool:
+def _fell(search: kernels.Clusters, before: float) -> bool:
     return search.objective < (1 - _ROUNDING) * before

@@ -1,0 +1,326 @@
+// The nearest center of every row by way of groups of centers.
+//
+// Let B have orthonormal columns, y = x - m (or x / |x| if only directions count), and let every center c and every row
+// have a point in the space of B and one dimension more:
+//
+//     c~ = (B'c, z |c - BB'c|),   x~ = (B'y, |y - BB'y|)   with the margin z.
+//
+// Then u_k = <x~, c~_k> - |c~_k|^2 / 2 is at least the exact score of center k if z = 1, and mostly if z is smaller;
+// u_k - 2 z |y - BB'y| |c - BB'c| is at most that score. If z is small, u_k is about the exact score less the gain
+// (|c|^2 - |c~|^2) / 2 where c is the nearest center, because x lies in its direction. As
+// |x~ - c~|^2 = |y|^2 - 2 u, a large u is a small distance of points. Groups have middles g and radii r in the space of
+// A, the first columns of B. By the triangle inequality no member can beat the threshold t on the scores if
+//
+//     |A'y - g| > sqrt(|y|^2 - 2 t) + r,
+//
+// which decides where results must be certain. Else a row looks into the groups with
+//
+//     |A'y - g|^2 <= min_h |A'y - h|^2 + reach,
+//
+// because for most rows the bound says much less than that. A row is first compared with its nearest group, which gives
+// the threshold. All rows of a chunk that look into a group do so together.
+// Members that reach the threshold are candidates, which exact scores decide among. A row takes the same steps in the
+// same order whatever rows are with it, so it has the same results.
+#pragma once
+
+#include "exact.hpp"
+#include "group_points.hpp"
+
+namespace quickmeans::QM_ISA {
+
+template <class T>
+constexpr int kPointVectors = kPanel / kWidth<T>;
+template <class T>
+constexpr int kPointRows = 12 / kPointVectors<T> > 0 ? 12 / kPointVectors<T> : 1;
+
+// The rows of a chunk: `rows` are numbers in the order of the block.
+template <class T>
+struct GroupChunk {
+    const GroupJob<T>& job;
+    const GroupBlock<T>& block;
+    const Range& rows;
+    GroupMemory<T>& m;
+    Pacer& pacer;
+
+    std::int64_t in_block(std::int64_t i) const { return block.order[rows.first + i]; }
+    const T* point(std::int64_t i) const { return block.points + in_block(i) * job.n_coordinates; }
+    std::int64_t row(std::int64_t i) const { return block.first + in_block(i); }
+    std::int64_t place(std::int64_t i) const { return position(job.rows, row(i)); }
+    T norm(std::int64_t i) const { return job.norms[place(i)]; }
+    T square(std::int64_t i) const { return job.spherical ? T(1) : norm(i); }  // |y|^2
+    T rounding(std::int64_t i) const { return job.rounding * (square(i) + job.scale); }
+
+    // The largest distance of points that reaches the threshold.
+    T room(std::int64_t i) const {
+        const T square_of_room = square(i) - 2 * m.search[i].threshold + 2 * rounding(i);
+        return square_of_room > 0 ? T(__builtin_sqrt(double(square_of_room))) : T(0);
+    }
+
+    // Start with what is known of the row.
+    void begin(std::int64_t i) const {
+        const T low = -T(__builtin_inf());
+        GroupSearch<T>& s = m.search[i];
+        s = {low, low, low, 0, 0, 0, 0, 0};
+        if (!job.known) return;
+        s.label = job.labels[place(i)];
+        s.best = job.best[place(i)];
+        raise(i, s.best);
+        for (std::int64_t d = 0; d < job.n_narrow; ++d) s.inside += point(i)[d] * point(i)[d];
+    }
+
+    // The least score of a point, plus its gain, that may belong to a center with this exact score.
+    T least(std::int64_t i, T score) const {
+        const T length = T(__builtin_sqrt(double(norm(i))));
+        return (job.spherical && length > 0 ? score / length - T(0.5) : score) - 2 * rounding(i);
+    }
+
+    // Raise the threshold of a row as far as an exact score allows.
+    void raise(std::int64_t i, T score) const {
+        const T value = least(i, score) - job.largest_gain;
+        if (value > m.search[i].threshold) m.search[i].threshold = value;
+    }
+
+    void settle(std::int64_t i, const T* x, std::int64_t k) const {
+        GroupSearch<T>& s = m.search[i];
+        const std::int64_t n = job.rows.n_columns;
+        const T score = dot(x, job.centers + k * n, n) + job.center_offset[k];
+        ++s.n_settled;
+        pacer.did(n);
+        if (s.best == -T(__builtin_inf())) {
+            s.best = score, s.label = std::int32_t(k);
+            return;
+        }
+        if (k == s.label) return;
+        const bool wins = comes_before(score, k, s.best, std::int64_t(s.label));
+        const T loser = wins ? s.best : score;
+        if (loser > s.second) s.second = loser;
+        if (wins) s.best = score, s.label = std::int32_t(k);
+    }
+
+    // Settle the candidates of a row: the one with the largest score first, then those that may still be better.
+    __attribute__((noinline)) void settle_listed(std::int64_t i) const {
+        GroupSearch<T>& s = m.search[i];
+        T* const scores = m.scores + i * kGroupListed;
+        std::int32_t* const labels = m.labels + i * kGroupListed;
+        const T* const x = plain_row(job.rows, row(i), m.line);
+        for (bool first = true; s.n_listed > 0; first = false) {
+            int at = s.n_listed - 1;
+            for (int j = 0; first && j < s.n_listed; ++j)
+                if (comes_before(scores[j], labels[j], scores[at], labels[at])) at = j;
+            const T score = scores[at];
+            const std::int32_t label = labels[at];
+            scores[at] = scores[--s.n_listed];
+            labels[at] = labels[s.n_listed];
+            if (score < s.threshold || score + job.gain[label] < least(i, s.best)) continue;
+            settle(i, x, label);
+            raise(i, s.best);
+        }
+    }
+
+    // Remove the candidates of a row that the threshold has risen above.
+    void prune(std::int64_t i) const {
+        GroupSearch<T>& s = m.search[i];
+        T* const scores = m.scores + i * kGroupListed;
+        std::int32_t* const labels = m.labels + i * kGroupListed;
+        std::int32_t kept = 0;
+        for (std::int32_t j = 0; j < s.n_listed; ++j)
+            if (scores[j] >= s.threshold) scores[kept] = scores[j], labels[kept++] = labels[j];
+        s.n_listed = kept;
+    }
+
+    // Put a center on the list of a row. A full list is pruned, and settled if it is still more than half full.
+    void add(std::int64_t i, T score, std::int32_t label) const {
+        GroupSearch<T>& s = m.search[i];
+        if (s.n_listed == kGroupListed) {
+            prune(i);
+            if (s.n_listed > kGroupListed / 2) settle_listed(i);
+        }
+        ++s.n_seen;
+        m.scores[i * kGroupListed + s.n_listed] = score;
+        m.labels[i * kGroupListed + s.n_listed++] = label;
+    }
+
+    // Have a row, and the centers of its candidates, brought into the cache.
+    void fetch(std::int64_t i) const {
+        constexpr int kLines = 4;  // after these the processor goes on by itself
+        const char* const x = row_at(job.rows, row(i));
+        for (int line = 0; line < kLines; ++line) __builtin_prefetch(x + 64 * line);
+        for (int j = 0; j < m.search[i].n_listed; ++j) {
+            const T* const center = job.centers + m.labels[i * kGroupListed + j] * job.rows.n_columns;
+            for (int line = 0; line < kLines; ++line)
+                __builtin_prefetch(reinterpret_cast<const char*>(center) + 64 * line);
+        }
+    }
+
+    // Settle the last candidates of a row and store its results.
+    void end(std::int64_t i) const {
+        GroupSearch<T>& s = m.search[i];
+        if (s.n_listed == 1 && s.best == -T(__builtin_inf()) && !job.exact_scores) {
+            s.label = m.labels[i * kGroupListed];
+            s.best = job.spherical ? (s.threshold + T(0.5)) * T(__builtin_sqrt(double(norm(i)))) : s.threshold;
+        } else {
+            settle_listed(i);
+        }
+        job.labels[place(i)] = s.label;
+        job.best[place(i)] = s.best;
+        job.second[place(i)] = s.second;
+        m.n_listed += s.n_seen;
+        m.n_settled += s.n_settled;
+    }
+};
+
+// Up to kPointRows points of rows; past the last one, it is repeated.
+template <class T>
+struct PointGroup {
+    static constexpr int R = kPointRows<T>, V = kPointVectors<T>;
+    const T* points[R];
+    std::int64_t rows[R];
+    int count;
+
+    template <class Number>
+    PointGroup(const GroupChunk<T>& chunk, const Number& number, std::int64_t left) : count(int(left < R ? left : R)) {
+        for (int r = 0; r < R; ++r) {
+            rows[r] = number(r < count ? r : count - 1);
+            points[r] = chunk.point(rows[r]);
+        }
+    }
+    // window[r * kGroupPoints + ...] = the scores of a panel.
+    void multiply(const T* panel, const T* offset, std::int64_t n, T* window) const {
+        constexpr int W = kWidth<T>;
+        Vec<T> sum[R][V];
+        for (int r = 0; r < R; ++r)
+            for (int v = 0; v < V; ++v) sum[r][v] = load(offset + v * W);
+        for (std::int64_t d = 0; d < n; ++d) {
+            Vec<T> c[V];
+            for (int v = 0; v < V; ++v) c[v] = load(panel + d * kPanel + v * W);
+            for (int r = 0; r < R; ++r) {
+                const Vec<T> x = splat(points[r][d]);
+                for (int v = 0; v < V; ++v) sum[r][v] += x * c[v];
+            }
+        }
+        for (int r = 0; r < R; ++r)
+            for (int v = 0; v < V; ++v) store(window + r * kGroupPoints + v * W, sum[r][v]);
+    }
+};
+
+template <class T>
+inline T largest_lane(Vec<T> v) {
+    T largest = v[0];
+    for (int i = 1; i < kWidth<T>; ++i) largest = v[i] > largest ? v[i] : largest;
+    return largest;
+}
+
+// List the candidates of a few rows among the points [first, last), a whole number of panels and at most kGroupPoints.
+template <class T>
+void list_points(const GroupChunk<T>& chunk, const PointGroup<T>& group, std::int64_t first, std::int64_t last) {
+    constexpr int W = kWidth<T>;
+    const GroupJob<T>& job = chunk.job;
+    T* const window = chunk.m.window;
+    const std::int64_t C = job.n_coordinates;
+    for (std::int64_t p = first; p < last; p += kPanel)
+        group.multiply(job.points.panels + p * C, job.points.offset + p, C, window + (p - first));
+    for (int r = 0; r < group.count; ++r) {
+        const std::int64_t i = group.rows[r];
+        const T* const scores = window + r * kGroupPoints;
+        T& threshold = chunk.m.search[i].threshold;
+        unsigned any = 0;
+        for (std::int64_t p = 0; p < last - first; p += W) any |= lane_bits<T>(load(scores + p) >= splat(threshold));
+        if (!any) continue;
+        const T spread = 2 * chunk.point(i)[C - 1];
+        Vec<T> lower = splat(-T(__builtin_inf()));
+        for (std::int64_t p = first; p < last; p += W) {
+            const Vec<T> least = load(scores + (p - first)) - spread * load(job.slack + p);
+            lower = least > lower ? least : lower;
+        }
+        const T reached = largest_lane<T>(lower);
+        if (reached > threshold) threshold = reached;
+        for (std::int64_t p = first; p < last; p += W) {
+            unsigned bits = lane_bits<T>(load(scores + (p - first)) >= splat(threshold));
+            for (; __builtin_expect(bits != 0, 0); bits &= bits - 1) {
+                const std::int64_t at = p + __builtin_ctz(bits);
+                if (job.members[at] >= 0) chunk.add(i, scores[at - first], job.members[at]);
+            }
+        }
+    }
+    chunk.pacer.did((last - first) * C * PointGroup<T>::R);
+}
+
+// Compare rows of the chunk with the members of a group.
+template <class T, class Number>
+void look_into(const GroupChunk<T>& chunk, std::int64_t g, std::int64_t n_rows, const Number& number) {
+    const std::int64_t begin = chunk.job.starts[g], end = chunk.job.starts[g + 1];
+    for (std::int64_t i = 0; i < n_rows; i += kPointRows<T>) {
+        const PointGroup<T> group(chunk, [&](int r) { return number(i + r); }, n_rows - i);
+        for (std::int64_t p = begin; p < end; p += kGroupPoints)
+            list_points(chunk, group, p, p + kGroupPoints < end ? p + kGroupPoints : end);
+    }
+    chunk.m.n_compared += n_rows * (end - begin);
+}
+
+// Mark the groups of a panel that are in reach of the rows; `scores` are those of the panel.
+template <class T>
+void mark_groups(const GroupChunk<T>& chunk, const PointGroup<T>& group, std::int64_t g, const T* scores) {
+    constexpr int W = kWidth<T>;
+    const GroupJob<T>& job = chunk.job;
+    for (int r = 0; r < group.count; ++r) {
+        const std::int64_t i = group.rows[r];
+        const T room = job.known ? chunk.room(i) : T(0);
+        const T score = chunk.block.closest[chunk.in_block(i)] - job.reach / 2;
+        const std::int64_t nearest = job.known ? -1 : chunk.block.nearest[chunk.in_block(i)];
+        for (int v = 0; v < kPanel; v += W) {
+            const Vec<T> far = room + load(job.radii + g + v);
+            const Vec<T> least = job.known ? (chunk.m.search[i].inside - far * far) / 2 : splat(score);
+            unsigned bits = lane_bits<T>(load(scores + r * kGroupPoints + v) >= least);
+            for (; bits; bits &= bits - 1) {
+                const std::int64_t at = g + v + __builtin_ctz(bits);
+                if (at < job.groups.n_points && at != nearest)
+                    chunk.m.chosen[at * kGroupWords + i / 64] |= std::uint64_t(1) << (i % 64);
+            }
+        }
+    }
+}
+
+// Choose the groups of all rows, and look into them.
+template <class T>
+void look_around(const GroupChunk<T>& chunk) {
+    const GroupJob<T>& job = chunk.job;
+    GroupMemory<T>& m = chunk.m;
+    const std::int64_t A = job.n_narrow, G = job.groups.n_points;
+    for (std::int64_t i = 0; i < G * kGroupWords; ++i) m.chosen[i] = 0;
+    for (std::int64_t i = 0; i < chunk.rows.count; i += kPointRows<T>) {
+        const PointGroup<T> group(chunk, [&](int r) { return i + r; }, chunk.rows.count - i);
+        for (std::int64_t g = 0; g < G; g += kPanel) {
+            group.multiply(job.groups.panels + g * A, job.groups.offset + g, A, m.window);
+            mark_groups(chunk, group, g, m.window);
+        }
+        chunk.pacer.did(G * A * kPointRows<T>);
+    }
+    for (std::int64_t g = 0; g < G; ++g) {
+        std::int64_t n = 0;
+        for (std::int64_t w = 0; w < kGroupWords; ++w)
+            for (std::uint64_t bits = m.chosen[g * kGroupWords + w]; bits; bits &= bits - 1)
+                m.rows[n++] = std::int32_t(64 * w + __builtin_ctzll(bits));
+        if (n) look_into(chunk, g, n, [&](std::int64_t j) { return std::int64_t(m.rows[j]); });
+    }
+}
+
+// The nearest centers of at most kGroupRows rows, by their numbers in the order of the block.
+template <class T>
+void search_groups(const GroupJob<T>& job, const GroupBlock<T>& block, const Range& rows, GroupMemory<T>& m) {
+    Pacer pacer{m.poll};
+    const GroupChunk<T> chunk{job, block, rows, m, pacer};
+    for (std::int64_t i = 0; i < rows.count; ++i) chunk.begin(i);
+    for (std::int64_t i = 0, n; i < rows.count && !job.known; i += n) {  // rows of the same nearest group
+        const std::int32_t g = block.nearest[chunk.in_block(i)];
+        for (n = 1; i + n < rows.count && block.nearest[chunk.in_block(i + n)] == g;) ++n;
+        look_into(chunk, g, n, [&](std::int64_t j) { return i + j; });
+    }
+    look_around(chunk);
+    for (std::int64_t i = 0; i < rows.count; ++i) chunk.prune(i);
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+        if (i + 1 < rows.count) chunk.fetch(i + 1);
+        chunk.end(i);
+    }
+}
+
+}  // namespace quickmeans::QM_ISA
