@@ -11,11 +11,12 @@ namespace {
 
 // A center that would get this share of a removed cluster's weight is not removed in the same round.
 constexpr double kReceiverShare = 0.1;
-constexpr std::int64_t kSplitRows = 128;         // of a cluster, at least, that a split looks at
-constexpr std::int64_t kSplitEntries = 1 << 16;  // more of them, as far as they fill a 256 KB cache
-constexpr double kSplitWork = 24;                // multiply-adds for every entry of such a row
-constexpr double kLeastGain = 1e-9;              // of the objective
-constexpr double kRounding = 1e-12;              // of the scatter: squares of 1e-7, and more
+// A split looks at so many rows of a cluster, at least and at most, and in between at what fills a 256 KB cache: the
+// gain of 512 rows, times their share, is that of all rows to a few percent.
+constexpr std::int64_t kSplitRows = 128, kMostSplitRows = 512, kSplitEntries = 1 << 16;
+constexpr double kSplitWork = 24;    // multiply-adds for every entry of such a row
+constexpr double kLeastGain = 1e-9;  // of the objective
+constexpr double kRounding = 1e-12;  // of the scatter: squares of 1e-7, and more
 
 // What the split of a cluster needs: at most `most` rows, filled up to a vector, three numbers for each, and a few
 // more.
@@ -30,7 +31,7 @@ double least_gain(double objective, double scatter) { return kLeastGain * object
 double split_clusters(const SplitJob& job, const std::vector<std::int64_t>& clusters,
                       const std::function<float*(std::int64_t i, int thread)>& pair_of, const InstructionSet& set,
                       int n_threads, const Poll& poll) {
-    const std::int64_t D = job.rows.n_columns, most = std::max(kSplitRows, kSplitEntries / D);
+    const std::int64_t D = job.rows.n_columns, most = std::clamp(kSplitEntries / D, kSplitRows, kMostSplitRows);
     SplitJob limited = job;
     limited.most = most;
     double seen = 0;

@@ -5,16 +5,18 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
-#include <vector>
 
 namespace quickmeans {
 namespace {
 
 struct Stopped {};
 
-// What the threads of one call share.
+// What the threads of one call share. It outlives the call, because a thread may begin when all is done: where other
+// programs keep the processors busy, that can take as long as their turn.
 class Team {
   public:
     bool stopped() const { return stop_.load(); }
@@ -27,16 +29,23 @@ class Team {
     void rethrow() const {
         if (error_) std::rethrow_exception(error_);
     }
-    void begin() {
+    // Whether a thread that begins may take part; it must end later.
+    bool begin() {
         const std::lock_guard<std::mutex> lock(mutex_);
-        ++n_running_;
+        n_running_ += !closed_;
+        return !closed_;
     }
     void end() {
         const std::lock_guard<std::mutex> lock(mutex_);
         --n_running_;
         ended_.notify_one();
     }
-    // Whether all threads have ended within a tenth of a second.
+    // Nobody else may begin.
+    void close() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        closed_ = true;
+    }
+    // Whether all threads that have begun have ended within a tenth of a second.
     bool wait() {
         std::unique_lock<std::mutex> lock(mutex_);
         return ended_.wait_for(lock, std::chrono::milliseconds(100), [this] { return n_running_ == 0; });
@@ -51,6 +60,7 @@ class Team {
     std::mutex mutex_;
     std::condition_variable ended_;
     int n_running_ = 0;
+    bool closed_ = false;
     std::exception_ptr error_;
 };
 
@@ -72,31 +82,30 @@ void for_each_chunk(std::int64_t n_chunks, int n_threads,
                     const Poll& poll) {
     n_threads = int(std::min<std::int64_t>(n_threads, n_chunks));
     std::atomic<std::int64_t> next{0};
-    Team team;
+    const auto team = std::make_shared<Team>();
     const auto drive = [&](int thread, const Poll& own) {
-        for (std::int64_t chunk; !team.stopped() && (chunk = next.fetch_add(1)) < n_chunks;) {
-            if (!body(chunk, thread, own)) team.stop();
+        for (std::int64_t chunk; !team->stopped() && (chunk = next.fetch_add(1)) < n_chunks;) {
+            if (!body(chunk, thread, own)) team->stop();
             own.call(own.context);
         }
     };
-    const auto work = [&](int thread) {
-        guarded(team, [&] { drive(thread, {Team::check, &team}); });
-        team.end();
-    };
-    std::vector<std::thread> threads;
-    threads.reserve(std::size_t(std::max(n_threads, 1)));
-    try {
-        for (int i = 1; i < n_threads; ++i) {
-            team.begin();
-            threads.emplace_back(work, i);
+    for (int thread = 1; thread < n_threads; ++thread) {
+        // What is taken by reference is there until the call ends, which a thread that has begun holds up.
+        const auto work = [team, &drive, thread] {
+            if (!team->begin()) return;
+            guarded(*team, [&] { drive(thread, {Team::check, team.get()}); });
+            team->end();
+        };
+        try {
+            std::thread(work).detach();
+        } catch (...) {
+            break;  // the system has no more threads, or no memory for one: those that run do all the work
         }
-    } catch (...) {
-        team.end();  // the system has no more threads: those that run do all the work
     }
-    guarded(team, [&] { drive(0, poll); });
-    while (!team.wait()) guarded(team, [&] { poll.call(poll.context); });
-    for (std::thread& thread : threads) thread.join();
-    team.rethrow();
+    guarded(*team, [&] { drive(0, poll); });
+    team->close();
+    while (!team->wait()) guarded(*team, [&] { poll.call(poll.context); });
+    team->rethrow();
 }
 
 }  // namespace quickmeans

@@ -18,7 +18,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 class Seeding {
   public:
     Seeding(const float* rows, std::int64_t n, std::int64_t n_columns, const double* weights, std::int64_t n_centers,
-            std::int64_t n_trials, const InstructionSet& set, int n_threads, const Poll& poll)
+            const InstructionSet& set, int n_threads, const Poll& poll)
         : rows_(rows),
           n_(n),
           D_(n_columns),
@@ -28,13 +28,16 @@ class Seeding {
           n_threads_(n_threads),
           poll_(poll),
           closest_(std::size_t(n), kInfinity),
-          distances_(std::size_t(n * n_trials)),
-          gaps_(std::size_t(n_centers * n_trials), 0),
+          distances_(std::size_t(n * kTrials)),
+          gaps_(std::size_t(n_centers)),
+          scores_(std::size_t(n_centers * kTrials)),
           panel_(std::size_t(kPanel * n_columns)),
           offset_(std::size_t(kPanel)),
+          candidate_norms_(std::size_t(kTrials)),
           norms_(std::size_t(n)),
           owners_(std::size_t(n), 0),
-          sums_(std::size_t(n_blocks_ * n_trials)) {
+          sums_(std::size_t(n_blocks_ * kTrials)),
+          block_sums_(std::size_t(n_blocks_)) {
         std::vector<double> squares(static_cast<std::size_t>(n));
         set.routines.square_rows(rows, n_columns, {0, n}, squares.data(), poll);
         std::copy(squares.begin(), squares.end(), norms_.begin());
@@ -53,6 +56,7 @@ class Seeding {
                           .owners = owners_.data(),
                           .gaps = gaps_.data(),
                           .candidates = candidates.data(),
+                          .candidate_norms = candidate_norms_.data(),
                           .n_blocks = n_blocks_,
                           .distances = distances_.data(),
                           .sums = sums_.data()};
@@ -60,20 +64,20 @@ class Seeding {
             set_.routines.seed_block(job, b, own_poll);
             return true;
         };
-        const int most = int(double(n_) * double(kPanel * D_) / kWorkPerThread);
+        const int most = int(double(n_) * double(kTrials * D_) / kWorkPerThread);
         for_each_chunk(n_blocks_, std::clamp(most, 1, n_threads_), block, poll_);
         std::int64_t best = -1;
         double total = 0;
         for (std::int64_t t = 0; t < T; ++t) {
             double sum = 0;
-            for (std::int64_t b = 0; b < n_blocks_; ++b) sum += sums_[t * n_blocks_ + b];
+            for (std::int64_t b = 0; b < n_blocks_; ++b) sum += sums_[b * kTrials + t];
             if (best < 0 || sum < total) best = t, total = sum;
         }
         for (std::int64_t i = 0; i < n_; ++i)
-            if (distances_[best * n_ + i] < closest_[i])
-                closest_[i] = distances_[best * n_ + i], owners_[i] = std::int32_t(chosen.size());
+            if (distances_[i * kTrials + best] < closest_[i])
+                closest_[i] = distances_[i * kTrials + best], owners_[i] = std::int32_t(chosen.size());
         chosen.push_back(candidates[best]);
-        block_sums_.assign(sums_.begin() + best * n_blocks_, sums_.begin() + (best + 1) * n_blocks_);
+        for (std::int64_t b = 0; b < n_blocks_; ++b) block_sums_[b] = sums_[b * kTrials + best];
         return total;
     }
 
@@ -99,8 +103,10 @@ class Seeding {
     PanelJob packed(const std::vector<std::int64_t>& candidates, const std::int64_t* index) {
         std::fill(panel_.begin(), panel_.end(), 0.f);
         std::fill(offset_.begin(), offset_.end(), -kInfinity);
+        std::fill(candidate_norms_.begin(), candidate_norms_.end(), 0.f);
         for (std::size_t t = 0; t < candidates.size(); ++t) {
             for (std::int64_t d = 0; d < D_; ++d) panel_[std::size_t(d * kPanel) + t] = rows_[candidates[t] * D_ + d];
+            candidate_norms_[t] = norms_[candidates[t]];
             offset_[t] = -norms_[candidates[t]] / 2;
         }
         PanelJob job{};
@@ -113,16 +119,18 @@ class Seeding {
         return job;
     }
 
-    // Lower bounds on the squared distances between the centers and the candidates.
+    // Lower bounds on the squared distances from the centers to the nearest of the candidates.
     void measure(const PanelJob& panel, const std::vector<std::int64_t>& candidates,
                  const std::vector<std::int64_t>& chosen) {
         const std::int64_t k = std::int64_t(chosen.size()), T = panel.n_centers;
-        set_.routines.all_scores(panel, {0, k}, gaps_.data(), poll_);
-        for (std::int64_t c = 0; c < k; ++c)
+        set_.routines.all_scores(panel, {0, k}, scores_.data(), poll_);
+        for (std::int64_t c = 0; c < k; ++c) {
+            gaps_[c] = kInfinity;
             for (std::int64_t t = 0; t < T; ++t) {
                 const float size = norms_[chosen[c]] + norms_[candidates[t]];
-                gaps_[c * T + t] = norms_[chosen[c]] - 2 * gaps_[c * T + t] - kRounding * size;
+                gaps_[c] = std::min(gaps_[c], norms_[chosen[c]] - 2 * scores_[c * T + t] - kRounding * size);
             }
+        }
     }
 
     const float* rows_;
@@ -132,7 +140,7 @@ class Seeding {
     const InstructionSet& set_;
     int n_threads_;
     const Poll& poll_;
-    std::vector<float> closest_, distances_, gaps_, panel_, offset_, norms_;
+    std::vector<float> closest_, distances_, gaps_, scores_, panel_, offset_, candidate_norms_, norms_;
     std::vector<std::int32_t> owners_;
     std::vector<double> sums_, block_sums_;
 };
@@ -142,7 +150,7 @@ class Seeding {
 std::int64_t seed(const float* rows, std::int64_t n, std::int64_t n_columns, const double* weights, std::int64_t first,
                   const double* uniforms, std::int64_t n_centers, std::int64_t n_trials, std::int64_t* chosen,
                   const InstructionSet& set, int n_threads, const Poll& poll) {
-    Seeding seeding(rows, n, n_columns, weights, n_centers, n_trials, set, n_threads, poll);
+    Seeding seeding(rows, n, n_columns, weights, n_centers, set, n_threads, poll);
     return draw_centers(seeding, first, uniforms, n_centers, n_trials, chosen);
 }
 

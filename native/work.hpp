@@ -14,7 +14,7 @@ constexpr double kWorkPerEntry = 8;
 // Keeping the bounds of a row that is not compared takes as long as this many.
 constexpr double kWorkPerSkipped = 160;
 // What a thread must have to do: about a quarter of a millisecond. To start one takes 30 microseconds where a processor
-// is free; where other threads spin, as those of BLAS and OpenMP do after a call, it may take as long as their turn.
+// is free; where other threads spin, as those of BLAS and OpenMP do after a call, the caller does the work alone.
 constexpr double kWorkPerThread = 1e7;
 
 inline double work_of_rows(std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_centers) {

@@ -31,11 +31,11 @@ from quickmeans.transform import factorize, hierarchical_palm4msa, palm4msa, spa
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
-def mixture(n, D, n_centers=40, seed=0, dtype=np.float32):
+def mixture(n, D, n_centers=40, seed=0, dtype=np.float32, noise=4):
     """Rows about centres near a subspace, of no BLAS; another seed gives other rows about the same centres."""
     places, rng = np.random.default_rng(D), np.random.default_rng(seed)
     centers = places.integers(-8, 9, (n_centers, 24)) @ places.integers(-8, 9, (24, D)) / 32
-    return (centers[rng.integers(n_centers, size=n)] + 4 * rng.standard_normal((n, D)) + 3).astype(dtype)
+    return (centers[rng.integers(n_centers, size=n)] + noise * rng.standard_normal((n, D)) + 3).astype(dtype)
 
 
 def sparse(n, seed=0):
@@ -47,7 +47,8 @@ def sparse(n, seed=0):
 
 X, NEW = mixture(1500, 20), mixture(200, 20, seed=1)
 X64, NEW64 = X.astype(np.float64), NEW.astype(np.float64)
-WIDE, NEW_WIDE = mixture(1500, 200, 150), mixture(200, 200, 150, seed=1)
+# Ten rows about each of 150 centres: with less noise, so that rounding does not decide which clusters are found.
+WIDE, NEW_WIDE = mixture(1500, 200, 150, noise=1), mixture(200, 200, 150, seed=1, noise=1)
 WEIGHTS = np.random.default_rng(2).integers(0, 5, 1500) / 4  # a fifth of them zero
 
 # ---- QKMeans: what is recorded of it --------------------------------------------------------------------------------

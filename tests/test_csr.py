@@ -316,7 +316,7 @@ def test_numbers_that_are_too_large_are_refused(rng):
     with pytest.raises(ValueError, match="overflow float64"):
         QKMeans(9).fit(1e200 * X)
     model = QKMeans(9, random_state=0, max_iter=2).fit(sp.csr_array((1e3 * X).astype(np.float32)))
-    with pytest.raises(ValueError, match="too large for float32 in the rows from 0 on"):
+    with pytest.raises(ValueError, match="too large for float32, in row 0 or a later one"):
         model.predict(sp.csr_array((1e38 * X).astype(np.float32)))
 
 

@@ -89,7 +89,7 @@ std::int64_t choose_seeds(Matrix<float> rows, Vector<double> weights, std::int64
     require(n_centers > 0 && n_trials > 0 && has_shape(uniforms, n_centers, n_trials), "wrong shape of uniforms");
     require(first >= 0 && first < n, "first out of range");
     const InstructionSet& set = find_instruction_set(isa);
-    require(n_trials <= kPanel, "too many uniforms for a center");
+    require(n_trials <= kTrials, "too many uniforms for a center");
     nb::gil_scoped_release release;
     return seed(rows.data(), n, std::int64_t(rows.shape(1)), weights.data(), first, uniforms.data(), n_centers,
                 n_trials, chosen.data(), set, n_threads, Interrupts());

@@ -10,34 +10,39 @@
 namespace quickmeans::QM_ISA {
 
 constexpr int kPanelVectors = kPanel / kWidth<float>;
-constexpr int kRowsAtOnce = 12 / kPanelVectors;
 
-using Scores = Vec<float>[kRowsAtOnce][kPanelVectors];
+// The rows that are multiplied with V vectors of a panel at once.
+template <int V>
+constexpr int kRowsAtOnce = 12 / V;
 
-// scores[r] = row r times the centers of a panel, plus their offsets.
+template <int V>
+using Scores = Vec<float>[kRowsAtOnce<V>][V];
+
+// scores[r] = row r times the centers in the first V vectors of a panel, plus their offsets.
+template <int V>
 inline void multiply_panel(const float* panel, const float* offset, const float* const* rows, std::int64_t n,
-                           Scores& scores) {
-    for (int r = 0; r < kRowsAtOnce; ++r)
-        for (int v = 0; v < kPanelVectors; ++v) scores[r][v] = load(offset + v * kWidth<float>);
+                           Scores<V>& scores) {
+    for (int r = 0; r < kRowsAtOnce<V>; ++r)
+        for (int v = 0; v < V; ++v) scores[r][v] = load(offset + v * kWidth<float>);
     for (std::int64_t d = 0; d < n; ++d) {
-        Vec<float> c[kPanelVectors];
-        for (int v = 0; v < kPanelVectors; ++v) c[v] = load(panel + d * kPanel + v * kWidth<float>);
-        for (int r = 0; r < kRowsAtOnce; ++r) {
+        Vec<float> c[V];
+        for (int v = 0; v < V; ++v) c[v] = load(panel + d * kPanel + v * kWidth<float>);
+        for (int r = 0; r < kRowsAtOnce<V>; ++r) {
             const Vec<float> x = splat(rows[r][d]);
-            for (int v = 0; v < kPanelVectors; ++v) scores[r][v] += x * c[v];
+            for (int v = 0; v < V; ++v) scores[r][v] += x * c[v];
         }
     }
 }
 
-// The rows from number i on, of which there are `left`; past the last one, it is repeated.
+// R rows from number i on, of which there are `left`; past the last one, it is repeated.
+template <int R>
 struct RowGroup {
-    const float* rows[kRowsAtOnce];
-    std::int64_t places[kRowsAtOnce];
+    const float* rows[R];
+    std::int64_t places[R];
     int count;
 
-    RowGroup(const PanelJob& job, std::int64_t i, std::int64_t left)
-        : count(int(left < kRowsAtOnce ? left : kRowsAtOnce)) {
-        for (int r = 0; r < kRowsAtOnce; ++r) {
+    RowGroup(const PanelJob& job, std::int64_t i, std::int64_t left) : count(int(left < R ? left : R)) {
+        for (int r = 0; r < R; ++r) {
             places[r] = job.index[i + (r < count ? r : count - 1)];
             rows[r] = job.rows + places[r] * job.n_columns;
         }
@@ -46,18 +51,18 @@ struct RowGroup {
 
 // out[i * n_centers + k] = <row i, center k> + offset_k for all rows of the range, by their numbers in the index.
 inline void all_scores(const PanelJob& job, const Range& rows, float* out, const Poll& poll) {
-    constexpr int W = kWidth<float>;
+    constexpr int W = kWidth<float>, R = kRowsAtOnce<kPanelVectors>;
     const std::int64_t n = job.n_columns, K = job.n_centers;
     Pacer pacer{poll};
-    for (std::int64_t i = rows.first, left = rows.count; left > 0; i += kRowsAtOnce, left -= kRowsAtOnce) {
-        const RowGroup group(job, i, left);
+    for (std::int64_t i = rows.first, left = rows.count; left > 0; i += R, left -= R) {
+        const RowGroup<R> group(job, i, left);
         for (std::int64_t k = 0; k < K; k += kPanel) {
-            Scores scores;
-            multiply_panel(job.panels + k * n, job.offset + k, group.rows, n, scores);
+            Scores<kPanelVectors> scores;
+            multiply_panel<kPanelVectors>(job.panels + k * n, job.offset + k, group.rows, n, scores);
             for (int r = 0; r < group.count; ++r)
                 for (std::int64_t c = 0; c < kPanel && k + c < K; ++c)
                     out[(i + r) * K + k + c] = scores[r][c / W][c % W];
-            pacer.did(n * kRowsAtOnce);
+            pacer.did(n * R);
         }
     }
 }

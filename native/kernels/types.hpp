@@ -332,12 +332,15 @@ struct SeedJob {
     const float* norms;              // squared
     const float* closest;            // squared distance of each row to the nearest center so far
     const std::int32_t* owners;      // that center
-    const float* gaps;               // n_centers x n_candidates: bounds on squared distances between both
-    const std::int64_t* candidates;  // rows
+    const float* gaps;               // of every center: a bound on its squared distance to the nearest candidate
+    const std::int64_t* candidates;  // rows, at most kTrials
+    const float* candidate_norms;    // kTrials: squared
     std::int64_t n_blocks;
-    float* distances;  // OUT  n_candidates x n_rows: squared distances with the candidate as a center
-    double* sums;      // OUT  n_candidates x n_blocks: of these times weights
+    float* distances;  // OUT  n_rows x kTrials: squared distances with the candidate as a center
+    double* sums;      // OUT  n_blocks x kTrials: of these times weights
 };
+// Candidates for one center: as many as scikit-learn draws for a thousand centers, and what fills one vector.
+constexpr int kTrials = 8;
 // Rows are drawn by sums over blocks of this size: another value gives other starting points.
 constexpr std::int64_t kSeedBlock = 1024;
 

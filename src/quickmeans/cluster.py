@@ -220,7 +220,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         best, interrupted = best_of(run, seeds)
         self._keep(best.fitted(points))
         self.weight_in_clusters_ = best.counts
-        if best.n_filled < settings.n_clusters:
+        if best.n_filled < settings.n_clusters and not interrupted:
             coarse = settings.learns_product and points.scatter > 0
             _warn_of_empty_clusters(best.n_filled, settings.n_clusters, coarse=coarse)
         if root is not None and not interrupted:
@@ -393,7 +393,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
 
 def _warn_of_empty_clusters(n_filled: int, n_clusters: int, *, coarse: bool) -> None:
-    too_few, too_coarse = "X has no more rows that differ, or they have no weight", "the product is too coarse for more"
+    too_few = "X has no more rows that differ by more than rounding, or they have no weight"
+    too_coarse = "the product is too coarse for more"
     reason = f"{too_coarse}; a lower compression helps" if coarse else too_few
     message = f"Only {n_filled} of the {n_clusters} clusters have rows: {reason}."
     warnings.warn(message, ConvergenceWarning, stacklevel=6)

@@ -21,7 +21,10 @@ class NotComparableError(ValueError):
         self.dtype, self.row = dtype, row
 
     def __str__(self) -> str:
-        return f"Input X contains NaN, infinity or a value too large for {self.dtype} in the rows from {self.row} on."
+        return (
+            f"Input X contains NaN, infinity or a value whose square is too large for {self.dtype}, "
+            f"in row {self.row} or a later one."
+        )
 
 
 class Assignment:

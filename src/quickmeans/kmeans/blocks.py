@@ -36,5 +36,9 @@ def distinct_rows(block: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.in
     """
     rows = np.ascontiguousarray(block.astype(np.float64) + 0.0, ">f8")  # -0 becomes 0; leading digits decide first
     names = rows.view(np.dtype((np.void, 8 * rows.shape[1]))).ravel()
-    _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
-    return first, inverse.ravel()
+    order = np.argsort(names, kind="stable")
+    is_new = np.ones(len(names), np.bool_)
+    is_new[1:] = names[order[1:]] != names[order[:-1]]
+    inverse = np.empty(len(names), np.int64)
+    inverse[order] = np.cumsum(is_new) - 1
+    return order[is_new], inverse

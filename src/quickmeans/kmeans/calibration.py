@@ -30,7 +30,7 @@ LAST_TARGET = 1e-4  # the same for the screen that is kept, whose errors no late
 GROUP_TARGET = 4e-4  # the same with groups, of a limit that the error stays below with some confidence
 MARGINS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
-REACHES = tuple(0.5 * 1.15**i for i in range(24))  # of groups: from few of them to nearly all
+REACHES = tuple(0.5 * 1.07**i for i in range(48))  # of groups: from few of them to nearly all
 _SAMPLE = 8192  # rows, at most
 _SAMPLE_ENTRIES = 1 << 21  # 16 MB in float64
 _SAMPLE_MACS = 1 << 30  # of an exact assignment of the sample, at most: a tenth of a second on a core
@@ -38,6 +38,7 @@ _LAST_MACS = 1 << 34  # of the same for the screen that is kept: a quarter of a 
 _TRIAL_ROWS = 512  # on which groups of centroids along more or fewer directions are compared
 _GROUP_MARGIN = 0.25  # the part of the error that the margin may cause; the rest is left to the reach
 _LEAST_MEMBERS = 4.0  # of a cluster whose rows are moved away from their mean
+_LEAST_LEFT = 0.5  # rows of a cluster without those that are taken to be new: its centroid is one of others
 _PROJECTED_BYTES = 64 << 20  # that projected rows may take
 _GROWTH = 2.0  # a screen that lists so many times more candidates than at first is chosen anew
 _LEAST_ROWS = 16384  # a trial takes as long as to compare some ten thousand rows with all centroids
@@ -115,11 +116,11 @@ class ScreenChooser:
         other.basis, other.basis_of, other.rank = None, None, 0
         return other._choose(centers)
 
-    def final(self, centers: NDArray[np.float64]) -> Screen:
-        """The same, calibrated to be kept."""
+    def final(self, centers: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Screen:
+        """The same, calibrated to be kept; `weights` are those of the clusters, if they are known."""
         screen = self.dense(centers) if self._surely_has_groups(centers) else self.once(centers)
         kept_as_it_is = screen.product is None and self.compression is None and not self._may_have_groups(centers)
-        return screen if kept_as_it_is else self.last(screen, centers)
+        return screen if kept_as_it_is else self.last(screen, centers, weights)
 
     def _surely_has_groups(self, centers: NDArray[np.float64]) -> bool:
         """Whether there are so many centroids that no projection alone is cheaper."""
@@ -171,7 +172,9 @@ class ScreenChooser:
         self.rng = np.random.default_rng(self.n_rows)  # the same in a run that was killed and resumed
         return True
 
-    def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> Screen:
+    def last(
+        self, assigner: Assigner, centers: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> Screen:
         """The screen to keep: with the product of the assigner, or a sparse one if that was asked for, calibrated.
 
         Where groups are cheaper, it has groups and a product of its own.
@@ -186,21 +189,26 @@ class ScreenChooser:
         if screen.product is None and not groups:
             return screen
         dense = self.dense(centers)
-        rows = self._like_new(self._sample_for(centers, 0.5, _LAST_MACS), dense)
-        exact = self._assigned(dense, rows)
+        sample = self._sample_for(centers, 0.5, _LAST_MACS)
+        labels = self._assigned(dense, sample).labels
         result, cost = screen, float(screen.macs)
         if screen.product is not None:
+            rows = self._like_new(sample, dense, labels)
+            exact = self._assigned(dense, rows)
             result, cost = self._calibrated(screen, rows, exact, target=LAST_TARGET)
             result = (result if cost < np.inf else screen.certain).with_projected(screen.projected)
-        return (self._in_groups(centers, rows, exact, cost) if groups else None) or result
+        if not groups:
+            return result
+        others, left = self._of_others(centers, sample, labels, weights)
+        return self._in_groups(centers, sample, others, left, cost) or result
 
-    def _like_new(self, rows: NDArray[Any], dense: Screen) -> NDArray[Any]:
+    def _like_new(self, rows: NDArray[Any], dense: Screen, labels: NDArray[np.int32]) -> NDArray[Any]:
         """Rows of the fit as far away from their centroids as new rows are.
 
         A row x of a cluster of n rows has moved their mean c: the others have theirs at x - (x - c) n / (n - 1).
         """
         n = max(self.n_rows / len(dense.centers), _LEAST_MEMBERS)
-        own = dense.centers[self._assigned(dense, rows).labels]
+        own = dense.centers[labels]
         if self.geometry.spherical:
             own = own * np.linalg.norm(rows, axis=1, keepdims=True)
         else:
@@ -209,27 +217,74 @@ class ScreenChooser:
 
     @with_one_blas_thread
     def _in_groups(
-        self, centers: NDArray[np.float64], rows: NDArray[Any], exact: Assignment, limit: float
+        self,
+        centers: NDArray[np.float64],
+        rows: NDArray[Any],
+        others: NDArray[np.float64],
+        left: NDArray[np.bool_],
+        limit: float,
     ) -> Screen | None:
         """The cheapest screen with groups, calibrated to be kept, or None if none costs less than the limit.
 
-        Ranks are tried on a few of the rows, in ascending order until the cost rises; the best is calibrated on all.
+        It is calibrated with the centroids of the other rows, to which these rows are new, in the same groups. Ranks
+        are tried on a few of the rows, in ascending order until the cost rises; the best is calibrated on all.
         """
-        best, lowest, D = None, np.inf, centers.shape[1]
+        exact, D = self._assigned(self.dense(others), rows), centers.shape[1]
+        best, best_of_others, lowest = None, None, np.inf
         ranks = [rank for rank in RANKS if rank < D] + [D] * (RANKS[-1] >= D)
         basis = first_directions(centers.astype(self.geometry.dtype), ranks[-1])
         few = slice(0, _TRIAL_ROWS)
         for rank in ranks:
-            screen = Screen.low_rank(centers, self.geometry, basis[:, :rank])
-            labels = grouped(screen.points[:, :-1], usual_count(len(centers)), self.n_threads)
-            screen = screen.with_groups(Groups(labels, REACHES[-1]))
-            cost = self._reaching(screen, rows[few], exact.part(few))[1]
+            screen = self._with_groups(centers, basis[:, :rank])
+            assert screen.groups is not None
+            of_others = Screen.low_rank(others, self.geometry, basis[:, :rank]).with_groups(screen.groups.some(left))
+            cost = self._reaching(of_others, rows[few], exact.part(few))[1]
             if cost > lowest:
                 break
-            best, lowest = screen, cost
+            best, best_of_others, lowest = screen, of_others, cost
         assert best is not None
-        best, cost = self._reaching(best, rows, exact)
-        return best if cost < limit else None
+        assert best_of_others is not None
+        best_of_others, cost = self._reaching(best_of_others, rows, exact)
+        if cost >= limit:
+            return None
+        assert best.groups is not None
+        assert best_of_others.groups is not None
+        return best.with_groups(replace(best.groups, reach=best_of_others.groups.reach)).with_margin(
+            best_of_others.margin
+        )
+
+    def _with_groups(self, centers: NDArray[np.float64], basis: NDArray[Any]) -> Screen:
+        """A screen with groups that looks into nearly all of them."""
+        screen = Screen.low_rank(centers, self.geometry, basis)
+        labels = grouped(screen.points[:, :-1], usual_count(len(centers)), self.n_threads)
+        return screen.with_groups(Groups(labels, REACHES[-1]))
+
+    def _of_others(
+        self,
+        centers: NDArray[np.float64],
+        rows: NDArray[Any],
+        labels: NDArray[np.int32],
+        weights: NDArray[np.float64] | None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The centroids of all other rows, (n c - sum of x) / (n - m) for m of the n rows of a cluster, and which have.
+
+        If the weights of the clusters are not known, they are taken to be equal. A cluster without other rows has none.
+        """
+        n = np.full(len(centers), 1.0) if weights is None else weights
+        n = n * (self.n_rows / n.sum())
+        left = n - np.bincount(labels, minlength=len(centers))
+        fine = (left > _LEAST_LEFT)[labels]
+        y = rows[fine].astype(np.float64)
+        if self.geometry.spherical:
+            y /= np.maximum(np.linalg.norm(y, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        else:
+            y -= self.geometry.mean
+        others, of = centers.copy(), labels[fine]
+        np.add.at(others, of, (centers[of] - y) / left[of, None])
+        if self.geometry.spherical:
+            lengths = np.linalg.norm(others, axis=1, keepdims=True)
+            others *= np.linalg.norm(centers, axis=1, keepdims=True) / np.maximum(lengths, np.finfo(np.float64).tiny)
+        return np.asarray(others[left > _LEAST_LEFT]), left > _LEAST_LEFT
 
     def _reaching(self, screen: Screen, rows: NDArray[Any], exact: Assignment) -> tuple[Screen, float]:
         """A screen with groups with about the least margin, and then the least reach, that meet the target."""

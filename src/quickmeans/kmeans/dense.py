@@ -50,10 +50,11 @@ class DenseRows:
         return replace(self, rows=self.rows[index], weights=self.weights[index])
 
     def sample(self, count: int, rng: np.random.Generator) -> "DenseRows":
-        """So many rows drawn at random; these themselves if there are not many more."""
+        """So many rows, one from every stretch of about equal length; these themselves if there are not many more."""
         if len(self) <= 2 * count:
             return self
-        return self.take(np.sort(rng.choice(len(self), count, replace=False)))
+        edges = np.arange(count + 1) * len(self) // count
+        return self.take(edges[:-1] + (rng.random(count) * np.diff(edges)).astype(np.int64))
 
     def search(self, centers: NDArray[np.float64], kind: type[Native]) -> Native:
         """A search of this kind among these rows that begins with these centroids."""

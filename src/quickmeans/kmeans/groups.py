@@ -15,7 +15,7 @@ where d is the distance from the best centroid found before: the triangle inequa
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ from quickmeans import kernels
 from quickmeans.kmeans.geometry import squared_norms
 
 LEAST_CENTERS = 1024  # fewer centroids are compared faster than groups are chosen
-_PER_ROOT = 4.0  # groups per square root of the number of centroids (word vectors: 2 and 8 cost some percent more)
-_LEAST_SIZE = 32  # centroids of a group on the average, of which every sixteenth begins a panel
+_PER_ROOT = 8.0  # groups per square root of the number of centroids (word vectors: 4 costs more)
+_LEAST_SIZE = 16  # centroids of a group on the average: a panel
 NARROW = 48  # coordinates that groups are made of, at most: more choose no better (word vectors)
 _ITERATIONS = 6  # of k-means over the points; more change little
 _SAMPLE = 64  # points per group in all iterations but the last
@@ -52,6 +52,10 @@ class Groups:
     def count(self) -> int:
         """How many groups there are."""
         return int(self.labels.max()) + 1
+
+    def some(self, centers: NDArray[np.bool_]) -> "Groups":
+        """The groups of some of the centroids."""
+        return replace(self, labels=np.unique(self.labels[centers], return_inverse=True)[1].astype(np.int32))
 
 
 def usual_count(n_clusters: int) -> int:

@@ -14,6 +14,7 @@ from quickmeans.kmeans.dense import DenseSearch, Native
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.passes import LastPass, Pass
 from quickmeans.kmeans.rows import Points
+from quickmeans.kmeans.screen import Screen
 
 _WORTH = 1e-6  # empty clusters are filled again only if the last time lowered the objective by this share
 
@@ -151,10 +152,21 @@ def finish_means(
 ) -> Clustering:
     """The same for means: rounded as they will be returned, with the screen that `predict` will use."""
     iterate.centers = points.rounded(iterate.centers)
-    iterate.assigner = screen = choose.last(iterate.assigner, iterate.centers)
+    kept = None
+    with stopping_at_interrupt(iterate):
+        kept = choose.last(iterate.assigner, iterate.centers)
+    iterate.assigner = screen = kept or choose.dense(iterate.centers)
     result = finish(last, iterate)
     iterate.assigner = screen.with_projected(None)  # the screen outlives the rows
     return result
+
+
+def screen_to_keep(choose: ScreenChooser, means: Means, weights: NDArray[np.float64]) -> Screen:
+    """The screen that `predict` will use; after Ctrl-C one that is not calibrated, because it is exact."""
+    kept = None
+    with stopping_at_interrupt(means):
+        kept = None if means.interrupted else choose.final(means.centers, weights)
+    return kept or choose.dense(means.centers)
 
 
 @contextmanager

@@ -4,6 +4,8 @@ With many clusters the next centroid of a row is mostly a neighbour of its prese
 for a million centroids as for a thousand. See ``native/local_search.hpp``.
 """
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,8 +13,16 @@ from quickmeans import kernels
 from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.context import Context
 from quickmeans.kmeans.dense import DenseSearch
-from quickmeans.kmeans.lloyd import Clustering, Means, Observer, lloyd_natively, stopping_at_interrupt
-from quickmeans.kmeans.memory_pass import labelled
+from quickmeans.kmeans.lloyd import (
+    Clustering,
+    Means,
+    Observer,
+    finish,
+    lloyd_natively,
+    screen_to_keep,
+    stopping_at_interrupt,
+)
+from quickmeans.kmeans.memory_pass import labelled, last_pass
 from quickmeans.kmeans.rows import Points
 from quickmeans.kmeans.settings import Effort, Settings
 from quickmeans.kmeans.swaps import improve_locally
@@ -38,8 +48,10 @@ def run_among_neighbors(
         if not stopped:
             lloyd_natively(search, means, max_iter=settings.max_iter, tol=tol, observe=observe)
     means.centers = points.rounded(means.centers)
-    make = choose.dense if means.interrupted else choose.final
-    iterate = means.assigned_by(make(means.centers))
+    iterate = means.assigned_by(screen_to_keep(choose, means, search.cluster_weights()))
+    with stopping_at_interrupt(iterate):
+        if not iterate.interrupted:
+            return finish(partial(last_pass, points), iterate)
     search.native.assign()
     last = labelled(points, search.native.labels(), means.centers, float(search.native.n_near))
     return Clustering(iterate, last.labels, last.objective, last.n_candidates, last.weights, last.n_filled)

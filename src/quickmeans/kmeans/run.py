@@ -24,6 +24,7 @@ from quickmeans.kmeans.lloyd import (
     finish_means,
     lloyd,
     lloyd_natively,
+    screen_to_keep,
     stopping_at_interrupt,
 )
 from quickmeans.kmeans.memory_pass import last_pass
@@ -115,7 +116,7 @@ def _run_natively(points: Points, context: Context, choose: ScreenChooser, progr
         with stopping_at_interrupt(means):
             lloyd(passes, iterate, choose.dense, max_iter=most, tol=tol, observe=observe)
     means.centers = points.rounded(means.centers)
-    iterate = means.assigned_by(choose.final(means.centers))
+    iterate = means.assigned_by(screen_to_keep(choose, means, search.cluster_weights()))
     return finish(partial(last_pass, points), iterate)
 
 

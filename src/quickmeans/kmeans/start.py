@@ -28,10 +28,13 @@ _MOST_ENTRIES = 1 << 26  # or, if these are fewer than 64 per centroid, up to 25
 _FLAT_WORK = 1 << 33  # multiply-adds of a pass over the first rows, 0.2 seconds on two cores: beyond, start by levels
 _TINY_ENTRIES = 1 << 12  # numbers in X: a search takes less time than to begin a fit,
 _TINY_ROWS = 512  # of at most so many rows,
-_TINY_DRAWS = 4  # so there are some, at most so many, until the best two agree
+_TINY_DRAWS = 4  # so there are some, at most so many, until plain iterations from another draw end as the best search
 _AGREE = 1e-6  # to this share
+_AGREE_ITERATIONS = 20  # at most, of these iterations
 _FIRST_ITERATIONS = 3  # before the first swaps
 _SAMPLE_ITERATIONS = 10  # at most, after a search on a sample
+_UNSEEN = 8  # one row in so many of a sample is not searched: it tells whether other rows gain by the search,
+_LOSS = 1e-4  # or lose by it more than this share of their objective
 _ALL = 0.999  # rows with at least this share of the weight are all rows, up to rounding
 # In the groups of a start by levels. Eight draws and a search in every group took six times as long; after four rounds
 # of swaps the objective was 0.2 % lower for it (word vectors, K = 16384).
@@ -81,7 +84,8 @@ DRAWS: dict[str, Draw] = {"k-means++": kmeans_plusplus, "random": random_rows}
 
 def _repeated(centers: NDArray[Any], n_clusters: int) -> NDArray[np.float64]:
     """The centroids, some of them twice if there are too few: empty clusters are refilled later."""
-    return np.resize(centers.astype(np.float64), (n_clusters, centers.shape[1]))
+    centers = centers.astype(np.float64)
+    return centers if len(centers) == n_clusters else np.resize(centers, (n_clusters, centers.shape[1]))
 
 
 def sample_size(n_rows: int, n_columns: int, n_clusters: int) -> int:
@@ -179,19 +183,43 @@ def _searched_rows(points: Points, context: Context) -> tuple[DenseRows, bool]:
 def _drawn_start(points: Points, rows: DenseRows, context: Context, *, whole: bool) -> Start:
     """Draw centroids from some rows and move them while that pays; for very few rows, keep the best of several."""
     settings = context.settings
-    assert isinstance(settings.init, str)
-    tiny = rows.rows.size <= _TINY_ENTRIES and len(rows) <= _TINY_ROWS and settings.effort.passes
-    context = context.unobserved() if tiny else context
-    starts: list[Start] = []
-    for _ in range(_TINY_DRAWS if tiny else 1):
-        centers = DRAWS[settings.init](rows, settings.n_clusters, context.rng)
-        shift = rows.origin - points.geometry.mean
-        starts.append(_searched(points, rows, rows.unit * centers + shift, context, whole=whole))
-        found = sorted(start.objective for start in starts)
-        if starts[-1].ended or (len(found) > 1 and found[1] <= (1 + _AGREE) * found[0]):
-            break
-    best = min(starts, key=lambda start: start.objective)
-    return best._replace(ended=starts[-1].ended, interrupted=starts[-1].interrupted)
+    tiny = rows.rows.size <= _TINY_ENTRIES and len(rows) <= _TINY_ROWS and settings.n_clusters > 1
+    if not (tiny and settings.effort.passes):
+        return _searched(points, rows, _drawn(points, rows, context), context, whole=whole)
+    context = context.unobserved()
+    best = _searched(points, rows, _drawn(points, rows, context), context, whole=whole)
+    try:
+        for _ in range(_TINY_DRAWS - 1):
+            centers = _drawn(points, rows, context)
+            if best.ended or _iterations_end_at(best.objective, points, rows, centers, settings):
+                break
+            start = _searched(points, rows, centers, context, whole=whole)
+            if start.ended:
+                return best._replace(ended=True, interrupted=start.interrupted)
+            if start.objective < best.objective:
+                best = start
+    except KeyboardInterrupt:
+        return best._replace(ended=True, interrupted=True)
+    return best
+
+
+def _drawn(points: Points, rows: DenseRows, context: Context) -> NDArray[np.float64]:
+    """Centered centroids drawn from the rows."""
+    assert isinstance(context.settings.init, str)
+    drawn = DRAWS[context.settings.init](rows, context.settings.n_clusters, context.rng)
+    return np.asarray(rows.unit * drawn + (rows.origin - points.geometry.mean), np.float64)
+
+
+def _iterations_end_at(
+    objective: float, points: Points, rows: DenseRows, centers: NDArray[np.float64], settings: Settings
+) -> bool:
+    """Whether some iterations from these centered centroids, without a search, end with this objective.
+
+    Most draws do where clusters are easy to find: then there is nothing better.
+    """
+    search = DenseSearch.of(rows, centers, points.geometry, kernels.Search)
+    search.native.iterate(_AGREE_ITERATIONS, points.tolerance(settings.tol) / search.square_unit)
+    return abs(search.objective_unit * search.native.objective - objective) <= _AGREE * objective
 
 
 def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, *, whole: bool) -> Start:
@@ -203,26 +231,24 @@ def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], con
         return _search_among_neighbors(points, rows, centers, context)
     few, effort = rows.sample(max(_SEARCH_ROWS * K, _LEAST_ROWS), context.rng), context.settings.effort
     if few is not rows:
-        start = _search(points, few, centers, context, effort, whole=False)
+        start = _search_sample(points, few, centers, context, effort)
         if start.interrupted:
             return start
-        centers = start.centers
-        if len(few) >= _ENOUGH_ROWS * K:
+        in_vain, centers = start.centers is centers, start.centers
+        if len(few) >= _ENOUGH_ROWS * K and not in_vain:
             effort = effort._replace(patience=0.0)
-    return _search(points, rows, centers, context, effort, whole=whole)
+    search = _search_all if whole else _search_sample
+    return search(points, rows, centers, context, effort)
 
 
-def _search(
-    points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, effort: Effort, *, whole: bool
+def _search_all(
+    points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, effort: Effort
 ) -> Start:
-    """Move centered centroids among these rows while that pays."""
-    search, history, interrupted, moves = DenseSearch.of(rows, centers, points.geometry, kernels.Search), [], False, []
+    """Move centered centroids among all rows while that pays."""
+    search, history, interrupted = DenseSearch.of(rows, centers, points.geometry, kernels.Search), [], False
     native, tol = search.native, points.tolerance(context.settings.tol) / search.square_unit
 
     def observe(move: str, objective: float) -> bool:
-        moves.append(move)
-        if not whole:
-            return False
         history.append(search.objective_unit * objective)
         return context.observe(move, history[-1])
 
@@ -230,16 +256,58 @@ def _search(
     try:
         native.iterate(_FIRST_ITERATIONS, tol)
         ended = improve(native, effort, tol, observe)
-        if not whole:
-            native.iterate(_SAMPLE_ITERATIONS, tol)
-            context.say(f"Search among {len(rows)} of {len(points)} rows: {', '.join(moves) or 'nothing to move'}")
     except KeyboardInterrupt:
         native.go_back()
         ended = interrupted = True
-    sampled = rows.weight_unit * float(rows.weights.sum()) < _ALL * points.total
-    counts = search.cluster_weights() if sampled else None
     objective = np.inf if interrupted else search.objective_unit * native.objective
-    return Start(search.centers(), counts, search if whole else None, objective, history, ended, interrupted)
+    return Start(search.centers(), None, search, objective, history, ended, interrupted)
+
+
+def _search_sample(
+    points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context, effort: Effort
+) -> Start:
+    """The same among rows that stand for more; in vain if rows that the search has not seen lose by it.
+
+    Of few rows with many features, the means of a part are near that part for no other reason than that they are its
+    means. Centroids that are rows themselves are the better start then.
+    """
+    sampled = _is_sample(points, rows)
+    unseen = np.arange(len(rows)) % _UNSEEN == 0
+    seen = rows.take(np.flatnonzero(~unseen)) if sampled else rows
+    search = DenseSearch.of(seen, centers, points.geometry, kernels.Search)
+    native, tol, moves = search.native, points.tolerance(context.settings.tol) / search.square_unit, list[str]()
+    native.keep()
+    try:
+        native.iterate(_FIRST_ITERATIONS, tol)
+        others = rows.take(np.flatnonzero(unseen))
+        before = _objective(others, native.means()) if sampled else 0.0
+
+        def observe(move: str, _: float) -> bool:
+            moves.append(move)
+            return sampled and _objective(others, native.means()) > (1 + _LOSS) * before
+
+        if improve(native, effort, tol, observe):
+            context.say(f"Search among {len(rows)} of {len(points)} rows: in vain, they are too few")
+            return Start(centers)
+        native.iterate(_SAMPLE_ITERATIONS, tol)
+        context.say(f"Search among {len(rows)} of {len(points)} rows: {', '.join(moves) or 'nothing to move'}")
+    except KeyboardInterrupt:
+        native.go_back()
+        return Start(search.centers(), search.cluster_weights() if sampled else None, None, np.inf, [], True, True)
+    counts = search.cluster_weights() if sampled else None
+    return Start(search.centers(), counts, objective=search.objective_unit * native.objective)
+
+
+def _is_sample(points: Points, rows: DenseRows) -> bool:
+    """Whether these rows stand for more than themselves."""
+    return rows.weight_unit * float(rows.weights.sum()) < _ALL * points.total
+
+
+def _objective(rows: DenseRows, centers: NDArray[np.float64]) -> float:
+    """The sum of the squared distances of these rows from their nearest of these centroids."""
+    search = rows.search(centers, kernels.Search)
+    search.iterate(1)
+    return search.assigned
 
 
 def _search_among_neighbors(points: Points, rows: DenseRows, centers: NDArray[np.float64], context: Context) -> Start:
@@ -249,7 +317,8 @@ def _search_among_neighbors(points: Points, rows: DenseRows, centers: NDArray[np
         improve_locally(search.native, context.settings.effort, lambda move, objective: False)
     except KeyboardInterrupt:
         interrupted = True
-    return Start(search.centers(), search.cluster_weights(), ended=interrupted, interrupted=interrupted)
+    counts = search.cluster_weights() if _is_sample(points, rows) else None
+    return Start(search.centers(), counts, ended=interrupted, interrupted=interrupted)
 
 
 # ---- what the user gives ---------------------------------------------------------------------------------------------
