@@ -17,6 +17,7 @@ from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.groups import Groups, first_directions, grouped, usual_count
+from quickmeans.kmeans.reach import needed_reaches, reaching
 from quickmeans.kmeans.screen import CERTAIN, Screen
 
 FLOAT = [np.float32, np.float64]
@@ -274,6 +275,53 @@ def test_groups_are_numbered_and_filled(rng, K):
     np.testing.assert_array_equal(labels, grouped(points, min(K, 70), 1))
     assert (grouped(np.ones_like(points), min(K, 70), 1) == 0).all()
     assert 1 <= usual_count(K) <= K
+
+
+# ---- the reach and the margin that rows need -------------------------------------------------------------------------
+
+
+def looks_into(screen, row, reach):
+    """The centroids in the groups that a row looks into, by the formula."""
+    points, labels, r = screen.points[:, : screen.n_narrow].astype(np.float64), screen.groups.labels, screen.n_narrow
+    a = (row - screen.geometry.mean) @ screen.directions.T[:, :r]
+    middles = np.array([points[labels == g].mean(0) for g in range(screen.groups.count)])
+    scale = ((points - middles[labels]) ** 2).sum(1).mean()
+    distances = ((a - middles) ** 2).sum(1)
+    return (distances <= distances.min() + reach * scale)[labels]
+
+
+def test_the_reach_that_a_row_needs(rng):
+    X, C = clustered(rng, 60, 12), clustered(rng, 90, 12)
+    screen = in_groups(C, np.float64, 5, 0.1, 0.0, mean=rng.standard_normal(12))
+    labels = rng.integers(90, size=60).astype(np.int32)
+    needed = needed_reaches(screen, X, labels)
+    assert (needed > 0.1).any()
+    for row, label, reach in zip(X, labels, needed, strict=True):
+        assert looks_into(screen, row, reach + 1e-9)[label]
+        if reach > 1e-6:
+            assert not looks_into(screen, row, 0.999 * reach)[label]
+
+
+@pytest.mark.parametrize("noise", [0.3, 3.0])
+def test_a_screen_with_groups_is_calibrated_with_few_searches(rng, noise):
+    C = 3 * rng.standard_normal((300, 20))
+    rows, new = (C[rng.integers(300, size=n)] + noise * rng.standard_normal((n, 20)) for n in (3000, 20000))
+    screen, dense, searches = (
+        in_groups(C, np.float64, 8, 0.0, 0.0),
+        Screen(C, Geometry(np.zeros(20), np.dtype("f8"))),
+        [],
+    )
+
+    def assign(other, rows):
+        searches.append(other)
+        return assigned(other, rows)
+
+    found, cost = reaching(screen, rows, assigned(dense, rows), assign)
+    assert 0 < cost < np.inf
+    assert len(searches) <= 6
+    excess = assigned(found, new).squared_distances(dense.geometry).sum()
+    assert excess <= 1.0005 * assigned(dense, new).squared_distances(dense.geometry).sum()
+    assert found.margin < 0.5  # the search is not made certain for it
 
 
 EMPTY = pytest.mark.filterwarnings("ignore:Only .* clusters have rows")

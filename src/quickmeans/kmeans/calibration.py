@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from quickmeans.kmeans.assignment import Assigner, Assignment
 from quickmeans.kmeans.cost import cost_per_row
 from quickmeans.kmeans.groups import LEAST_CENTERS, Groups, first_directions, grouped, leading_directions, usual_count
+from quickmeans.kmeans.reach import MARGINS, reaching
 from quickmeans.kmeans.rows import Index, Points, Rows
 from quickmeans.kmeans.screen import CERTAIN, Screen
 from quickmeans.threads import with_one_blas_thread
@@ -27,16 +28,12 @@ from quickmeans.transform import sparse_als
 # How much the objective of the sample may exceed that of an exact assignment: 1e-4 less than the 5e-4 that is promised.
 TARGET = 4e-4
 LAST_TARGET = 1e-4  # the same for the screen that is kept, whose errors no later pass mends
-GROUP_TARGET = 4e-4  # the same with groups, of a limit that the error stays below with some confidence
-MARGINS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, CERTAIN)
 RANKS = (8, 16, 32, 48, 64, 96, 128, 192)
-REACHES = tuple(0.5 * 1.07**i for i in range(48))  # of groups: from few of them to nearly all
 _SAMPLE = 8192  # rows, at most
 _SAMPLE_ENTRIES = 1 << 21  # 16 MB in float64
 _SAMPLE_MACS = 1 << 30  # of an exact assignment of the sample, at most: a tenth of a second on a core
 _LAST_MACS = 1 << 34  # of the same for the screen that is kept: a quarter of a second on two cores
 _TRIAL_ROWS = 512  # on which groups of centroids along more or fewer directions are compared
-_GROUP_MARGIN = 0.25  # the part of the error that the margin may cause; the rest is left to the reach
 _LEAST_MEMBERS = 4.0  # of a cluster whose rows are moved away from their mean
 _LEAST_LEFT = 0.5  # rows of a cluster without those that are taken to be new: its centroid is one of others
 _PROJECTED_BYTES = 64 << 20  # that projected rows may take
@@ -238,13 +235,13 @@ class ScreenChooser:
             screen = self._with_groups(centers, basis[:, :rank])
             assert screen.groups is not None
             of_others = Screen.low_rank(others, self.geometry, basis[:, :rank]).with_groups(screen.groups.some(left))
-            cost = self._reaching(of_others, rows[few], exact.part(few))[1]
+            cost = reaching(of_others, rows[few], exact.part(few), self._assigned)[1]
             if cost > lowest:
                 break
             best, best_of_others, lowest = screen, of_others, cost
         assert best is not None
         assert best_of_others is not None
-        best_of_others, cost = self._reaching(best_of_others, rows, exact)
+        best_of_others, cost = reaching(best_of_others, rows, exact, self._assigned)
         if cost >= limit:
             return None
         assert best.groups is not None
@@ -254,10 +251,10 @@ class ScreenChooser:
         )
 
     def _with_groups(self, centers: NDArray[np.float64], basis: NDArray[Any]) -> Screen:
-        """A screen with groups that looks into nearly all of them."""
+        """A screen with groups, whose reach is yet to be chosen."""
         screen = Screen.low_rank(centers, self.geometry, basis)
         labels = grouped(screen.points[:, :-1], usual_count(len(centers)), self.n_threads)
-        return screen.with_groups(Groups(labels, REACHES[-1]))
+        return screen.with_groups(Groups(labels, 0.0))
 
     def _of_others(
         self,
@@ -285,23 +282,6 @@ class ScreenChooser:
             lengths = np.linalg.norm(others, axis=1, keepdims=True)
             others *= np.linalg.norm(centers, axis=1, keepdims=True) / np.maximum(lengths, np.finfo(np.float64).tiny)
         return np.asarray(others[left > _LEAST_LEFT]), left > _LEAST_LEFT
-
-    def _reaching(self, screen: Screen, rows: NDArray[Any], exact: Assignment) -> tuple[Screen, float]:
-        """A screen with groups with about the least margin, and then the least reach, that meet the target."""
-        assert screen.groups is not None
-        sure, cost = self._calibrated(screen, rows, exact, target=_GROUP_MARGIN * GROUP_TARGET)
-        if cost == np.inf:
-            return screen, cost
-        low, high, best = -1, len(REACHES) - 1, sure  # the last one meets the target
-        while high - low > 1:
-            middle = (low + high) // 2
-            tried = sure.with_groups(replace(screen.groups, reach=REACHES[middle]))
-            assignment = self._assigned(tried, rows)
-            if _likely_error(assignment, exact, screen) <= GROUP_TARGET:
-                high, best, cost = middle, tried, cost_per_row(tried, assignment)
-            else:
-                low = middle
-        return best, cost
 
     def _project(self) -> None:
         """Project the rows, if there is memory: later passes then read X only where candidates need exact scores."""
@@ -395,16 +375,6 @@ def sample_index(n_rows: int, n_columns: int, rng: np.random.Generator) -> Index
 
 def _objective(assignment: Assignment, screen: Screen) -> float:
     return float(assignment.squared_distances(screen.geometry).sum(dtype=np.float64))
-
-
-def _likely_error(assignment: Assignment, exact: Assignment, screen: Screen) -> float:
-    """What the error of the objective hardly exceeds on new rows: that of the sample plus two standard errors.
-
-    Few rows miss their centroids, some of them by much.
-    """
-    distances = exact.squared_distances(screen.geometry).astype(np.float64)
-    excess = np.maximum(assignment.squared_distances(screen.geometry) - distances, 0)
-    return float((excess.sum() + 2 * np.linalg.norm(excess)) / max(distances.sum(), np.finfo(np.float64).tiny))
 
 
 def _is_possible(compression: float, centers: NDArray[np.float64]) -> bool:

@@ -144,6 +144,17 @@ class Screen:
         return min(self.n_coordinates - 1, NARROW)
 
     @property
+    def directions(self) -> NDArray[Any]:
+        """The orthonormal rows B' of a screen of low rank."""
+        assert self.product is not None
+        return _dense(self.product.factors[1])
+
+    @property
+    def slack(self) -> NDArray[np.float64]:
+        """How far every centroid is from its row of the product."""
+        return self._slack
+
+    @property
     def points(self) -> NDArray[Any]:
         """The coordinates of every centroid along the product's directions, and the margin times the slack."""
         assert self.product is not None
@@ -292,13 +303,12 @@ class Screen:
     @cached_property
     def _grouped(self) -> kernels.Groups:
         """The groups for the native code."""
-        assert self.product is not None
         assert self.groups is not None
         return kernels.Groups(
             self.centers,
             self._center_offset,
             self.geometry.mean,
-            _dense(self.product.factors[1]),
+            self.directions,
             self.points,
             self.groups.labels,
             self.groups.count,
