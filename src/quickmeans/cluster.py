@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from quickmeans.data.output import write_labels
 from quickmeans.files import container
 from quickmeans.files.checkpoints import Checkpoint
+from quickmeans.inspection import InspectionMixin
 from quickmeans.kmeans.fitted import FittedClusters
 from quickmeans.kmeans.lloyd import Clustering
 from quickmeans.kmeans.partial import first_batch, follow_rows
@@ -29,7 +30,14 @@ from quickmeans.validation import check_rows, check_sample_weight, parameters_of
 _NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 
-class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class QKMeans(
+    InspectionMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
     r"""K-means whose assignment step goes through a product of small or sparse matrices.
 
     .. math:: \min \; \sum_i w_i \min_k \|x_i - u_k\|^2
@@ -281,7 +289,14 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     # ---- use ------------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, *, exact: bool = False, output: str | PathLike[str] | None = None) -> Any:
+    def predict(
+        self,
+        X: Any,
+        *,
+        exact: bool = False,
+        return_distance: bool = False,
+        output: str | PathLike[str] | None = None,
+    ) -> Any:
         """The nearest centroid of every row.
 
         Parameters
@@ -291,6 +306,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         exact : bool, default=False
             Whether all candidates are compared that a bound which always holds lets through: the labels are those of
             plain k-means (to rounding), but take longer.
+        return_distance : bool, default=False
+            Whether to return the distance of every row from its centroid too; not with `output`.
         output : path, default=None
             A file, .npy or .parquet, that the labels are written to, chunk by chunk.
 
@@ -298,10 +315,18 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         -------
         labels : array of int32, shape (n_samples,)
             With `output`, only how many there are.
+        distances : array of shape (n_samples,)
+            Only with `return_distance`; float32 if X is, else float64.
         """
         if output is not None:
+            if return_distance:
+                raise ValueError("return_distance=True needs results in memory; with output only labels are written.")
             return write_labels(output, self.iter_labels(X, exact=exact))
         rows = self._check_new_rows(X)
+        if return_distance:
+            n_threads, dtype = rows.threads(self.n_threads), np.float32 if rows.dtype == np.float32 else np.float64
+            both = rows.map(self._fitted.labels_and_distances_function(n_threads, exact=exact), np.float64, 2)
+            return both[:, 0].astype(np.int32), both[:, 1].astype(dtype)
         return rows.map(self._fitted.labels_function(rows.threads(self.n_threads), exact=exact), np.int32)
 
     def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:
