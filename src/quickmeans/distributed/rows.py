@@ -33,6 +33,10 @@ from quickmeans.threads import resolve_threads
 
 _CHUNKS_AT_ONCE = 16  # whose results come to the client together
 _NO_BATCHES = "batch_size and partial_fit are not for Dask arrays; call partial_fit with one chunk after the other."
+_NO_BOUNDS = (
+    "min_cluster_size and max_cluster_size are not for Dask arrays, whose labels stay on the workers; give an array or "
+    "a file."
+)
 
 
 class DaskRows(Rows):
@@ -99,6 +103,8 @@ class DaskRows(Rows):
     def points(self, settings: Settings, seeds: Sequence[int]) -> Points:
         if settings.batch_size is not None or not len(seeds):
             raise ValueError(_NO_BATCHES)
+        if settings.size_bounds is not None:
+            raise ValueError(_NO_BOUNDS)
         shift = np.asarray(self.take(np.zeros(1, np.int64))[0], np.float64)
         begins = np.cumsum([0, *self.sizes[:-1]]).tolist()
         locator = Locator(self.array.chunks[0])
