@@ -21,6 +21,7 @@ LAYERS = [
     ["files"],
     ["search", "nystroem"],
     ["validation", "progress"],
+    ["inspection"],
     ["cluster"],
     ["neighbors", "neighbors_transformer", "kernel_approximation"],
     ["models"],

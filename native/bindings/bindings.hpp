@@ -15,5 +15,6 @@ void bind_csr(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_solvers(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);
+void bind_balance(nanobind::module_& m);
 
 }  // namespace quickmeans

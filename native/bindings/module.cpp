@@ -16,4 +16,5 @@ NB_MODULE(_native, m) {
     quickmeans::bind_search(m);
     quickmeans::bind_solvers(m);
     quickmeans::bind_selection(m);
+    quickmeans::bind_balance(m);
 }

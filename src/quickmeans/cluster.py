@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -11,10 +12,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from quickmeans.checks import check_flag
 from quickmeans.data.output import write_labels
 from quickmeans.files import container
 from quickmeans.files.checkpoints import Checkpoint
+from quickmeans.inspection import InspectionMixin
 from quickmeans.kmeans.fitted import FittedClusters
+from quickmeans.kmeans.growth import Drift, resized
 from quickmeans.kmeans.lloyd import Clustering
 from quickmeans.kmeans.partial import first_batch, follow_rows
 from quickmeans.kmeans.rows import Rows, each_block
@@ -24,12 +28,19 @@ from quickmeans.progress import CallbackSupportMixin, RunObserver, begin_callbac
 from quickmeans.rollback import unchanged_on_error
 from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
-from quickmeans.validation import check_rows, check_sample_weight, parameters_of, random_seeds
+from quickmeans.validation import centers_of_model, check_rows, check_sample_weight, parameters_of, random_seeds
 
 _NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 
-class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class QKMeans(
+    InspectionMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
     r"""K-means whose assignment step goes through a product of small or sparse matrices.
 
     .. math:: \min \; \sum_i w_i \min_k \|x_i - u_k\|^2
@@ -56,8 +67,10 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     shortlist : int or "auto", default="auto"
         How many candidates get an exact distance. "auto": as many as a calibrated margin lets through; none if only one
         centroid is left, else mostly two or three. 1: the product alone decides. 0: the rows of V are the centroids.
-    init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
-        The starting centroids. A callable is called as ``init(X, n_clusters, random_state=random_state)``.
+    init : {"k-means++", "random"}, array of shape (n_clusters, n_features), model or callable, default="k-means++"
+        The starting centroids. A callable is called as ``init(X, n_clusters, random_state=random_state)``. The clusters
+        of a fitted model keep their numbers; if it has fewer than `n_clusters`, those are split where the error is, and
+        if it has more, the least useful go.
     n_init : int or "auto", default="auto"
         The number of runs from different starts, of which the best is kept. "auto": 10 for callables, else 1.
     max_iter : int, default=100
@@ -88,6 +101,11 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         If given, the centroids move after every so many rows, and not after all (mini-batch k-means); `max_iter` still
         counts passes over all rows. With ``shortlist=0`` the means follow the rows, and from time to time the product
         follows the means.
+    min_cluster_size, max_cluster_size : int or float, default=None
+        Bounds on the sizes of clusters, which `labels_` always keep; None: no bound. A whole number counts rows, or
+        their weight; a float is a factor of the mean size, such as 1.2. `predict` is not bounded.
+    warm_start : bool, default=False
+        Whether `fit` begins with the centroids of the last fit, as with that model as `init`.
 
     Attributes
     ----------
@@ -115,6 +133,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         The mean number of exact distances per row in the last pass.
     n_iter_ : int
         The number of iterations over all rows.
+    drift_ : Drift
+        After a fit that began with a model: ``origin``, the number that each cluster had there (-1: none),
+        ``distance``, how far its centroid has moved, and ``removed``. See :class:`quickmeans.kmeans.growth.Drift`.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : array of str
@@ -153,6 +174,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         callback: Callable[[int, float], object] | None = None,
         checkpoint: str | PathLike[str] | None = None,
         batch_size: int | None = None,
+        min_cluster_size: float | None = None,
+        max_cluster_size: float | None = None,
+        warm_start: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
         self.solver = solver
@@ -172,6 +196,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self.callback = callback
         self.checkpoint = checkpoint
         self.batch_size = batch_size
+        self.min_cluster_size = min_cluster_size
+        self.max_cluster_size = max_cluster_size
+        self.warm_start = warm_start
 
     # ---- fitting --------------------------------------------------------------------------------------------------
 
@@ -195,15 +222,28 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         return self
 
     def _settings(self) -> Settings:
-        return Settings.of(parameters_of(self))
+        parameters, known = parameters_of(self), self._known_centers()
+        return Settings.of(parameters if known is None else parameters | {"init": known})
+
+    def _known_centers(self) -> NDArray[Any] | None:
+        """The centroids of the model that a fit begins with, if there is one."""
+        if check_flag("warm_start", self.warm_start) and hasattr(self, "cluster_centers_"):
+            return np.asarray(self.cluster_centers_)
+        return None if isinstance(self.init, str) else centers_of_model(self.init)
 
     def _fit(self, settings: Settings, X: Any, sample_weight: ArrayLike | None) -> bool:
         """Fit, and tell whether Ctrl-C ended the last run."""
+        known = self._known_centers()
         rows = check_rows(self, X, sample_weight, reset=True)
         seeds = random_seeds(self.random_state, settings.n_init)
         points = rows.points(settings, seeds)
         if len(points) < settings.n_clusters:
             raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters}.")
+        if settings.size_bounds is not None:  # before any work
+            settings.size_bounds.of_rows(points.total, settings.n_clusters, weighted=points.weights is not None)
+        if known is not None:
+            start, origin = resized(points, settings, known, seeds[0])
+            settings = replace(settings, init=start)
         D, rate = points.n_columns, settings.compression
         if rate is not None and D / rate < 1 + 1 / settings.n_clusters:
             left = f"compression={rate:g} would leave less than one number per centroid of {D} features"
@@ -213,13 +253,17 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         def run(seed: int) -> Clustering:
             checkpoint = None
             if self.checkpoint is not None:
-                checkpoint = Checkpoint(self.checkpoint, points, self.get_params(deep=False), seed)
+                parameters = self.get_params(deep=False) | ({} if known is None else {"init": settings.init})
+                checkpoint = Checkpoint(self.checkpoint, points, parameters, seed)
             with RunObserver(self, root) as observer:
                 return run_once(settings, points, seed, observer, checkpoint)
 
         best, interrupted = best_of(run, seeds)
         self._keep(best.fitted(points))
         self.weight_in_clusters_ = best.counts
+        self.__dict__.pop("drift_", None)
+        if known is not None:
+            self.drift_ = Drift.between(known, origin, self.cluster_centers_)
         if best.n_filled < settings.n_clusters and not interrupted:
             coarse = settings.learns_product and points.scatter > 0
             _warn_of_empty_clusters(best.n_filled, settings.n_clusters, coarse=coarse)
@@ -281,7 +325,14 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
 
     # ---- use ------------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, *, exact: bool = False, output: str | PathLike[str] | None = None) -> Any:
+    def predict(
+        self,
+        X: Any,
+        *,
+        exact: bool = False,
+        return_distance: bool = False,
+        output: str | PathLike[str] | None = None,
+    ) -> Any:
         """The nearest centroid of every row.
 
         Parameters
@@ -291,6 +342,8 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         exact : bool, default=False
             Whether all candidates are compared that a bound which always holds lets through: the labels are those of
             plain k-means (to rounding), but take longer.
+        return_distance : bool, default=False
+            Whether to return the distance of every row from its centroid too; not with `output`.
         output : path, default=None
             A file, .npy or .parquet, that the labels are written to, chunk by chunk.
 
@@ -298,10 +351,18 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         -------
         labels : array of int32, shape (n_samples,)
             With `output`, only how many there are.
+        distances : array of shape (n_samples,)
+            Only with `return_distance`; float32 if X is, else float64.
         """
         if output is not None:
+            if return_distance:
+                raise ValueError("return_distance=True needs results in memory; with output only labels are written.")
             return write_labels(output, self.iter_labels(X, exact=exact))
         rows = self._check_new_rows(X)
+        if return_distance:
+            n_threads, dtype = rows.threads(self.n_threads), np.float32 if rows.dtype == np.float32 else np.float64
+            both = rows.map(self._fitted.labels_and_distances_function(n_threads, exact=exact), np.float64, 2)
+            return both[:, 0].astype(np.int32), both[:, 1].astype(dtype)
         return rows.map(self._fitted.labels_function(rows.threads(self.n_threads), exact=exact), np.int32)
 
     def iter_labels(self, X: Any, *, exact: bool = False) -> Iterator[NDArray[np.int32]]:

@@ -77,6 +77,21 @@ def _parameter_names(cls: Any) -> list[str]:
     return list(cls._get_param_names())
 
 
+def centers_of_model(init: Any) -> Any:
+    """The centroids of a fitted model that is given as `init`; None if it is something else.
+
+    A model that is not fitted is a ValueError.
+    """
+    if not (hasattr(init, "fit") and hasattr(init, "get_params")) or isinstance(init, type):
+        return None
+    if not hasattr(init, "cluster_centers_"):
+        name = type(init).__name__
+        raise ValueError(
+            f"init is a {name} without cluster_centers_; fit it first, or give a name, an array or a callable."
+        )
+    return np.asarray(init.cluster_centers_)
+
+
 def random_seeds(random_state: Any, count: int) -> list[int]:
     """So many seeds from whatever scikit-learn takes for `random_state`."""
     if (

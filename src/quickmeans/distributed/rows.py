@@ -31,7 +31,12 @@ from quickmeans.kmeans.rows import (
 from quickmeans.kmeans.settings import Settings
 from quickmeans.threads import resolve_threads
 
+_CHUNKS_AT_ONCE = 16  # whose results come to the client together
 _NO_BATCHES = "batch_size and partial_fit are not for Dask arrays; call partial_fit with one chunk after the other."
+_NO_BOUNDS = (
+    "min_cluster_size and max_cluster_size are not for Dask arrays, whose labels stay on the workers; give an array or "
+    "a file."
+)
 
 
 class DaskRows(Rows):
@@ -98,6 +103,8 @@ class DaskRows(Rows):
     def points(self, settings: Settings, seeds: Sequence[int]) -> Points:
         if settings.batch_size is not None or not len(seeds):
             raise ValueError(_NO_BATCHES)
+        if settings.size_bounds is not None:
+            raise ValueError(_NO_BOUNDS)
         shift = np.asarray(self.take(np.zeros(1, np.int64))[0], np.float64)
         begins = np.cumsum([0, *self.sizes[:-1]]).tolist()
         locator = Locator(self.array.chunks[0])
@@ -127,6 +134,13 @@ class DaskRows(Rows):
 
     def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
         return None
+
+    def each(self, function: RowFunction) -> Iterator[NDArray[Any]]:
+        """The results for one chunk after the other; workers compute them, some chunks at a time."""
+        mapped = self.map(function, np.float64)
+        chunks = [chunk for chunk, n in zip(mapped.to_delayed().ravel(), self.array.chunks[0], strict=True) if n]
+        for begin in range(0, len(chunks), _CHUNKS_AT_ONCE):
+            yield from compute(chunks[begin : begin + _CHUNKS_AT_ONCE])
 
     def map(self, function: RowFunction, dtype: Any, width: int | None = None) -> Any:
         locator = Locator(self.array.chunks[0])

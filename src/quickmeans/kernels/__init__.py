@@ -7,6 +7,7 @@ indices itself: arrays that do not fit are a ValueError.
 
 from quickmeans import _native
 from quickmeans.kernels.arrays import readable
+from quickmeans.kernels.balance import Balanced, CandidateLists, balance
 from quickmeans.kernels.csr import CsrCenters, CsrClusters, CsrRows
 from quickmeans.kernels.distances import Distances, squared_differences
 from quickmeans.kernels.groups import Groups
@@ -19,6 +20,8 @@ from quickmeans.kernels.sums import add_members, center_rows, group_by_label, mo
 
 __all__ = [
     "Assignment",
+    "Balanced",
+    "CandidateLists",
     "Clusters",
     "CsrCenters",
     "CsrClusters",
@@ -31,6 +34,7 @@ __all__ = [
     "Screen",
     "Search",
     "add_members",
+    "balance",
     "bind_assignment",
     "center_rows",
     "fit_supports",

@@ -13,6 +13,7 @@ from quickmeans.kmeans.distances import CenterDistances
 from quickmeans.kmeans.functions import Distances, Labels, Squares
 from quickmeans.kmeans.geometry import Geometry
 from quickmeans.kmeans.groups import Groups
+from quickmeans.kmeans.inspection import LabelsAndDistances, NearestCentroids
 from quickmeans.kmeans.memory_pass import difference_squares
 from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.product_rows import ProductRows
@@ -72,6 +73,17 @@ class FittedClusters:
     def distances_function(self, dtype: Any, n_threads: int) -> Distances:
         """A function that computes the distances of rows from all centroids."""
         return Distances(CenterDistances(self.cluster_centers, self.assigner.geometry, dtype), n_threads)
+
+    def nearest_function(self, m: int, n_threads: int) -> NearestCentroids:
+        """A function that finds the m nearest centroids of rows by comparing all."""
+        assigner = self.assigner
+        if assigner.centers_are_means and assigner.product is not None:
+            assigner = screen_of(self.cluster_centers, assigner.geometry, None, margin=0.0, shortlist=None)
+        return NearestCentroids(assigner, self.centers, m, n_threads)
+
+    def labels_and_distances_function(self, n_threads: int, *, exact: bool = False) -> LabelsAndDistances:
+        """A function that labels rows, with their distances from their centroids."""
+        return LabelsAndDistances(self.labels_function(n_threads, exact=exact), self.centers)
 
     def to_state(self, *, labels: bool) -> State:
         """What a file holds; `labels` says whether these are stored."""

@@ -225,6 +225,18 @@ class Points:
         unit, origin = float(weights.mean()), np.zeros(self.n_columns)
         return DenseRows(X, weights / unit, origin, 1.0, unit, self.geometry.spherical, self.n_threads)
 
+    def float_blocks(self) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float64], float]]:
+        """All rows in float32 as (x - origin) / unit, or x / |x| if spherical, some at a time, with origin and unit."""
+        X, unit = self.rows.in_place(), self._unit
+        if X is not None and self.is_read_in_place:
+            yield slice(0, len(self)), X, np.zeros(self.n_columns), 1.0
+            return
+        for part, block in self.rows.blocks():
+            rows = np.empty(block.shape, np.float32)
+            about = None if self.geometry.spherical else self.geometry.mean
+            kernels.center_rows(block, about, 1 / unit, rows, self.n_threads)
+            yield part, np.clip(rows, -_FARTHEST, _FARTHEST, out=rows), self.geometry.mean, unit
+
     @property
     def is_read_in_place(self) -> bool:
         """Whether `shared` makes no copy."""

@@ -9,6 +9,7 @@ import numpy as np
 from quickmeans import kernels
 from quickmeans.kmeans.algorithm1 import quick_means
 from quickmeans.kmeans.assignment import Assigner
+from quickmeans.kmeans.balance import balanced
 from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.context import Context
 from quickmeans.kmeans.dense import DenseSearch
@@ -92,6 +93,18 @@ def run_once(
     seed = seed if checkpoint is None else checkpoint.seed
     context = Context(settings, seed, progress.say, progress.searched)
     choose = chooser(settings, points, screen_seed(seed))
+    found = _run(points, context, choose, progress, checkpoint)
+    if settings.size_bounds is None:
+        return found
+    sizes = settings.size_bounds.of_rows(points.total, settings.n_clusters, weighted=points.weights is not None)
+    return balanced(points, found, sizes, choose, settings.max_iter, progress if progress.watched else None)
+
+
+def _run(
+    points: Points, context: Context, choose: ScreenChooser, progress: Progress, checkpoint: Checkpoint | None
+) -> Clustering:
+    """The clustering without bounds on sizes."""
+    settings = context.settings
     if iterates_natively(points, settings):
         return _run_natively(points, context, choose, progress)
     if stays_among_neighbors(points, settings):

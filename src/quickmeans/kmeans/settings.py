@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.checks import LARGEST_WHOLE, check_flag, check_number, check_whole
+from quickmeans.kmeans.sizes import SizeBounds
 from quickmeans.transform.factors import MOST_FACTORS
 from quickmeans.transform.solvers import Solver, SolverSettings, solver_by
 
@@ -53,6 +54,8 @@ class Settings:
         None: as many candidates as the margin lets through. 0: the centroids are the rows of a product.
     effort : Effort
         Of the search for better centroids.
+    size_bounds : SizeBounds or None
+        On the sizes of clusters.
     stateless : bool
         Whether passes keep nothing from one to the next, so that a run can resume from a checkpoint.
     """
@@ -69,6 +72,7 @@ class Settings:
     effort: Effort
     spherical: bool
     batch_size: int | None
+    size_bounds: SizeBounds | None
     stateless: bool
     n_threads: int | None
 
@@ -101,9 +105,23 @@ class Settings:
             effort=_effort(p["search"], p["init"]),
             spherical=bool(p["spherical"]),
             batch_size=None if p["batch_size"] is None else int(p["batch_size"]),
+            size_bounds=_size_bounds(p),
             stateless=p["checkpoint"] is not None,
             n_threads=p["n_threads"],
         )
+
+
+def _size_bounds(p: dict[str, Any]) -> SizeBounds | None:
+    """The bounds on sizes; a ValueError if another parameter does not go with them."""
+    bounds = SizeBounds.of(p["min_cluster_size"], p["max_cluster_size"])
+    if bounds is None:
+        return None
+    for name, wrong in (("shortlist", p["shortlist"] == 0), ("batch_size", p["batch_size"] is not None)):
+        if wrong:
+            raise ValueError(f"min_cluster_size and max_cluster_size do not go with {name}={p[name]!r}; leave it out.")
+    if p["checkpoint"] is not None:
+        raise ValueError("min_cluster_size and max_cluster_size do not go with a checkpoint; leave it out.")
+    return bounds
 
 
 def _effort(search: str, init: Any) -> Effort:

@@ -55,7 +55,7 @@ def kmeans_plusplus(rows: DenseRows, n_clusters: int, rng: np.random.Generator) 
 
     Few rows per centroid are enough: what the draws miss, swaps mend. Many centroids are found by levels.
     """
-    if not _is_flat(rows.n_columns, n_clusters) and len(rows) > n_clusters:
+    if not is_flat(rows.n_columns, n_clusters) and len(rows) > n_clusters:
         return by_levels(rows, n_clusters, rng, _group_centers)
     return _flat_draw(rows, n_clusters, rng)
 
@@ -96,17 +96,17 @@ def sample_size(n_rows: int, n_columns: int, n_clusters: int) -> int:
 
 def iterates_natively(points: Points, settings: Settings) -> bool:
     """Whether iterations take a copy of all rows: there is memory for it, and no screen would be much faster."""
-    plain = settings.iterates_plainly and _is_flat(points.n_columns, settings.n_clusters)
+    plain = settings.iterates_plainly and is_flat(points.n_columns, settings.n_clusters)
     return plain and points.rows.in_memory and len(points) * points.n_columns <= _WHOLE_ENTRIES
 
 
 def stays_among_neighbors(points: Points, settings: Settings) -> bool:
     """Whether there are so many clusters that rows are compared with the centroids near their own only."""
-    is_flat = _is_flat(points.n_columns, settings.n_clusters)
-    return settings.iterates_plainly and not is_flat and points.rows.fits_in_memory()
+    many = not is_flat(points.n_columns, settings.n_clusters)
+    return settings.iterates_plainly and many and points.rows.fits_in_memory()
 
 
-def _is_flat(n_columns: int, n_clusters: int) -> bool:
+def is_flat(n_columns: int, n_clusters: int) -> bool:
     """Whether every row of a search can be compared with every centroid."""
     return _SEARCH_ROWS * n_clusters**2 * n_columns <= _FLAT_WORK
 
@@ -116,7 +116,7 @@ def _is_flat(n_columns: int, n_clusters: int) -> bool:
 
 def start_in_memory(points: Points, context: Context) -> Start:
     """From all rows, or from a sample if there are more than the search looks at."""
-    rows, whole = _searched_rows(points, context)
+    rows, whole = searched_rows(points, context)
     return _drawn_start(points, rows, context, whole=whole)
 
 
@@ -168,7 +168,7 @@ def screen_seed(seed: int) -> tuple[int, int]:
 # ---- the search ------------------------------------------------------------------------------------------------------
 
 
-def _searched_rows(points: Points, context: Context) -> tuple[DenseRows, bool]:
+def searched_rows(points: Points, context: Context) -> tuple[DenseRows, bool]:
     """The rows that a search looks at, and whether these are all of those that iterations look at."""
     if iterates_natively(points, context.settings):
         return points.dense(), True
@@ -227,7 +227,7 @@ def _searched(points: Points, rows: DenseRows, centers: NDArray[np.float64], con
     K = context.settings.n_clusters
     if not context.settings.effort.passes or K == 1 or stays_among_neighbors(points, context.settings):
         return Start(centers)
-    if not _is_flat(rows.n_columns, K):
+    if not is_flat(rows.n_columns, K):
         return _search_among_neighbors(points, rows, centers, context)
     few, effort = rows.sample(max(_SEARCH_ROWS * K, _LEAST_ROWS), context.rng), context.settings.effort
     if few is not rows:
@@ -349,7 +349,7 @@ def _given_start(points: Points, context: Context) -> Start:
     centers = points.geometry.centered(check_centers(init, shape, points.geometry))
     if not context.settings.effort.passes:
         return Start(centers)
-    rows, whole = _searched_rows(points, context)
+    rows, whole = searched_rows(points, context)
     return _searched(points, rows, centers, context, whole=whole)
 
 
