@@ -1,6 +1,5 @@
 """QKMeans: k-means for many clusters in high dimension."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from os import PathLike
 from typing import Any, Self
@@ -8,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.data.output import write_labels
@@ -25,6 +23,7 @@ from quickmeans.rollback import unchanged_on_error
 from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
 from quickmeans.validation import check_rows, check_sample_weight, parameters_of, random_seeds
+from quickmeans.warned import warn_of_empty_clusters, warn_of_parameters
 
 _NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
@@ -60,7 +59,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         The starting centroids. A callable is called as ``init(X, n_clusters, random_state=random_state)``.
     n_init : int or "auto", default="auto"
         The number of runs from different starts, of which the best is kept. "auto": 10 for callables, else 1.
-    max_iter : int, default=100
+    max_iter : int, default=300
         The largest number of iterations over all rows.
     tol : float, default=1e-4
         A run stops when the squared shifts of the centroids add up to less than this, in units of the mean variance of
@@ -69,9 +68,9 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         How long to look for better centroids than those that iterations from `init` lead to, by moves that are kept
         only if the objective falls. "auto": for as much work as 16 passes, if `init` is a name. "none": not at all.
         "thorough": ten times as long, also from an array or a callable.
-    spherical : bool, default=False
-        Whether directions are compared (cosine similarity): minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over
-        centroids of length one, which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        "cosine" compares directions: minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over centroids of length one
+        (spherical k-means), which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
     random_state : int, RandomState or None, default=None
         Seeds the start and the samples.
     n_threads : int, default=None
@@ -88,6 +87,10 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         If given, the centroids move after every so many rows, and not after all (mini-batch k-means); `max_iter` still
         counts passes over all rows. With ``shortlist=0`` the means follow the rows, and from time to time the product
         follows the means.
+    algorithm : {"lloyd", "elkan"}, default="lloyd"
+        Has no effect; it is here for code that was written for scikit-learn's ``KMeans``.
+    copy_x : bool, default=True
+        Has no effect, for the same reason: X is never changed.
 
     Attributes
     ----------
@@ -104,7 +107,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         V, centered: its rows plus `mean_` are, or are close to, the centroids. None if no product would pay: then
         assignment goes through the dense centroids.
     mean_ : array of shape (n_features,)
-        The weighted mean of X; zero if `spherical`.
+        The weighted mean of X; zero if the metric is "cosine".
     margin_ : float
         How wrong the scores of the product may be; see :mod:`quickmeans.kmeans.screen`.
     assigner_ : Assigner
@@ -143,16 +146,18 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         shortlist: int | str = "auto",
         init: str | ArrayLike | Callable[..., Any] = "k-means++",
         n_init: int | str = "auto",
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-4,
         search: str = "auto",
-        spherical: bool = False,
+        metric: str = "euclidean",
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: int = 0,
         callback: Callable[[int, float], object] | None = None,
         checkpoint: str | PathLike[str] | None = None,
         batch_size: int | None = None,
+        algorithm: str = "lloyd",
+        copy_x: bool = True,
     ) -> None:
         self.n_clusters = n_clusters
         self.solver = solver
@@ -165,13 +170,15 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self.max_iter = max_iter
         self.tol = tol
         self.search = search
-        self.spherical = spherical
+        self.metric = metric
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
         self.batch_size = batch_size
+        self.algorithm = algorithm
+        self.copy_x = copy_x
 
     # ---- fitting --------------------------------------------------------------------------------------------------
 
@@ -204,10 +211,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         points = rows.points(settings, seeds)
         if len(points) < settings.n_clusters:
             raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters}.")
-        D, rate = points.n_columns, settings.compression
-        if rate is not None and D / rate < 1 + 1 / settings.n_clusters:
-            left = f"compression={rate:g} would leave less than one number per centroid of {D} features"
-            warnings.warn(f"{left}; centroids are kept dense.", stacklevel=4)
+        warn_of_parameters(self, points.n_columns)
         root = begin_callbacks(self, len(seeds))
 
         def run(seed: int) -> Clustering:
@@ -222,7 +226,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         self.weight_in_clusters_ = best.counts
         if best.n_filled < settings.n_clusters and not interrupted:
             coarse = settings.learns_product and points.scatter > 0
-            _warn_of_empty_clusters(best.n_filled, settings.n_clusters, coarse=coarse)
+            warn_of_empty_clusters(best.n_filled, settings.n_clusters, coarse=coarse)
         if root is not None and not interrupted:
             root.call_on_fit_task_end(estimator=self)
         return interrupted
@@ -390,11 +394,3 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _warn_of_empty_clusters(n_filled: int, n_clusters: int, *, coarse: bool) -> None:
-    too_few = "X has no more rows that differ by more than rounding, or they have no weight"
-    too_coarse = "the product is too coarse for more"
-    reason = f"{too_coarse}; a lower compression helps" if coarse else too_few
-    message = f"Only {n_filled} of the {n_clusters} clusters have rows: {reason}."
-    warnings.warn(message, ConvergenceWarning, stacklevel=6)
