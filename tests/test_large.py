@@ -199,8 +199,9 @@ def test_other_bad_input(path, tmp_path):
         QKMeans(5).fit(path, sample_weight=np.ones(3))
     pd.DataFrame(X[:50, :2], columns=["a", "b"]).to_parquet(tmp_path / "ab.parquet")
     pd.DataFrame(X[:50, :2], columns=["b", "a"]).to_parquet(tmp_path / "ba.parquet")
+    model = QKMeans(5).fit(tmp_path / "ab.parquet")
     with pytest.raises(ValueError, match="must have the columns that the model was fitted to, in their order: a, b"):
-        QKMeans(5).fit(tmp_path / "ab.parquet").predict(tmp_path / "ba.parquet")
+        model.predict(open_rows(tmp_path / "ba.parquet"))
 
 
 def test_a_file_that_shrinks_during_the_fit(path):

@@ -296,7 +296,7 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
             Whether all candidates are compared that a bound which always holds lets through: the labels are those of
             plain k-means (to rounding), but take longer.
         output : path, default=None
-            A file, .npy or .parquet, that the labels are written to, chunk by chunk.
+            A file, .npy, .parquet or .csv, that the labels are written to, chunk by chunk.
 
         Returns
         -------
@@ -317,13 +317,14 @@ class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def assign(self, X: Any, *, exact: bool = False) -> Iterator[tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]]:
+    def assign(self, X: Any, *, exact: bool = False, second: bool = False) -> Iterator[tuple[NDArray[Any], ...]]:
         """Blocks of rows of X, with their labels and squared distances from their centroids.
 
-        `X` and `exact` are as in :meth:`predict`. Nothing is kept, so X may be larger than memory.
+        `X` and `exact` are as in :meth:`predict`. With `second` the nearest other centroids and the squared distances
+        from them follow. Nothing is kept, so X may be larger than memory.
         """
-        rows = self._check_new_rows(X)
-        yield from each_block(rows, self._fitted.assign_function(resolve_threads(self.n_threads), exact=exact))
+        rows, n_threads = self._check_new_rows(X), resolve_threads(self.n_threads)
+        yield from each_block(rows, self._fitted.assign_function(n_threads, exact=exact, second=second))
 
     def transform(self, X: Any) -> Any:
         """Distances of every row to every centroid; of a Dask array, as one."""
