@@ -26,6 +26,11 @@ def open_dataset(path: str, kind: str, reading: Reading) -> "ArrowSource":
         return ArrowSource(pa.dataset.dataset(path, format=kind), reading, path)
 
 
+def as_dataset(rows: Any) -> Any:
+    """A dataset itself, or that of a table in memory."""
+    return rows if hasattr(rows, "get_fragments") else import_pyarrow().dataset.dataset(rows)
+
+
 class ArrowSource(RowSource):
     """Numeric columns, each of which is a feature; or one column of lists of equal length, each of which is a row."""
 

@@ -115,10 +115,10 @@ def as_source(rows: Any, reading: Reading = _ALL, names: Sequence[str] | None = 
     if isinstance(rows, Iterator):
         raise TypeError(ONLY_ONCE)
     module = type(rows).__module__.partition(".")[0]
-    if module == "pyarrow" and hasattr(rows, "to_batches") and hasattr(rows, "get_fragments"):
-        from quickmeans.data.arrow import ArrowSource
+    if module == "pyarrow" and hasattr(rows, "schema") and hasattr(rows, "to_batches"):
+        from quickmeans.data.arrow import ArrowSource, as_dataset
 
-        return ArrowSource(rows, _of_names(reading, names))
+        return ArrowSource(as_dataset(rows), _of_names(reading, names))
     if callable(rows) and not hasattr(rows, "__array__"):
         return IteratorSource(rows)
     return None
