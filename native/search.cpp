@@ -143,6 +143,19 @@ void Search::see_new(const std::vector<std::int64_t>& slots, const Poll& poll) {
         now_.lower[i] = std::min(now_.lower[i], std::max(nearest[now_.labels[i]] - now_.upper[i], 0.f));
 }
 
+// Both means of a split. Of an empty cluster, the other one keeps its number near where it was.
+void Search::place_pair(const Swap& s, const float* pair) {
+    const float* const center = now_.centers.data() + s.split * n_columns_;
+    double nearer = 0;  // by how much the second mean is nearer to the center than the first
+    if (!(now_.weights[s.removed] > 0))
+        for (std::int64_t d = 0; d < n_columns_; ++d) {
+            const double first = double(center[d]) - pair[d], second = double(center[d]) - pair[n_columns_ + d];
+            nearer += first * first - second * second;
+        }
+    set_center(s.split, pair + (nearer > 0 ? n_columns_ : 0));
+    set_center(s.removed, pair + (nearer > 0 ? 0 : n_columns_));
+}
+
 std::int64_t Search::swap(std::int64_t most, const Poll& poll) {
     require_labels();
     move_all_bounds(poll);
@@ -163,8 +176,7 @@ std::int64_t Search::swap(std::int64_t most, const Poll& poll) {
     if (swaps.empty()) return 0;
     for (const Swap& s : swaps) {
         const float* const pair = now_.pairs.data() + 2 * s.split * n_columns_;
-        set_center(s.split, pair);
-        set_center(s.removed, pair + n_columns_);
+        place_pair(s, pair);
         touched[s.split] = touched[s.removed] = 1;
         slots.push_back(s.split);
         slots.push_back(s.removed);

@@ -108,6 +108,7 @@ class Search {
     void price(std::int64_t most, const Poll& poll);
     std::vector<char> widest(std::int64_t most) const;
     void split_all(const Poll& poll);
+    void place_pair(const Swap& s, const float* pair);
     void split_some(const std::vector<char>& chosen, const Poll& poll);
     Receivers receivers() const;
     void set_center(std::int64_t k, const float* values);

@@ -99,7 +99,7 @@ def weights(folder):
 
 
 def spherical(folder):
-    few, screened = fit(spherical=True, weights=WEIGHTS), fit_screened(spherical=True)
+    few, screened = fit(metric="cosine", weights=WEIGHTS), fit_screened(metric="cosine")
     return prefixed(few=used(few), screened=used(screened, NEW_WIDE))
 
 
@@ -133,7 +133,7 @@ def sampled_start(folder):
     np.save(folder / "x.npy", rows)
     return prefixed(
         memory=used(fit(rows, max_iter=3), new),
-        weights=used(fit(rows, max_iter=3, weights=most, spherical=True), new),
+        weights=used(fit(rows, max_iter=3, weights=most, metric="cosine"), new),
         random=used(fit(rows, max_iter=2, init="random", n_init=2), new),
         file=used(fit(folder / "x.npy", max_iter=3, weights=most), new),
         batches=used(fit(rows, max_iter=2, batch_size=1000), new),
@@ -160,7 +160,7 @@ def mini_batches(folder):
         memory=used(fit(**options)),
         file=used(fit(folder / "x.npy", weights=WEIGHTS, **options)),
         screened=used(fit_screened(**options), NEW_WIDE),
-        spherical=used(fit(spherical=True, **options)),
+        spherical=used(fit(metric="cosine", **options)),
         product=used(fit(shortlist=0, compression=3, **options)),
     )
 
@@ -430,7 +430,7 @@ CASES = {
     "screen_on_one_thread": lambda _: large(n_threads=1),
     "weights": weights,
     "csr": lambda _: used(fit(sparse(1000)), sparse(200, seed=1)),
-    "csr_directions": lambda _: used(fit(sparse(1000), weights=WEIGHTS[:1000], spherical=True), sparse(200, seed=1)),
+    "csr_directions": lambda _: used(fit(sparse(1000), weights=WEIGHTS[:1000], metric="cosine"), sparse(200, seed=1)),
     "spherical": spherical,
     "duplicates": duplicates,
     "random_start": lambda _: used(fit(init="random", n_init=2)),
@@ -457,7 +457,7 @@ CASES = {
     "dask": lambda _: on_dask(),
     "dask_screened": lambda _: on_dask(fit_screened, WIDE, NEW_WIDE, max_iter=3),
     "dask_with_weights": lambda _: on_dask(weights=da.from_array(WEIGHTS, chunks=333), init=X[:30]),
-    "dask_spherical": lambda _: on_dask(spherical=True),
+    "dask_spherical": lambda _: on_dask(metric="cosine"),
     "neighbors_euclidean": lambda _: neighbors(index()),
     "neighbors_cosine": lambda _: neighbors(index(metric="cosine")),
     "neighbors_inner_product": lambda _: neighbors(index(metric="inner_product", n_lists="auto", nprobe=5)),

@@ -10,7 +10,7 @@ from saved import X
 from quickmeans import InvalidModelError, QKMeans
 from quickmeans.files import container
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* clusters have rows")
+pytestmark = pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 OPTIONS = {"n_clusters": 12, "random_state": 0, "tol": 0}
 KINDS = {
     "means": OPTIONS,

@@ -134,7 +134,9 @@ def test_columns_and_keys(here):
     done("predict", "a.safetensors", "table.parquet", "--columns", "a,b", "-o", "labels.parquet")
     assert pyarrow.parquet.read_table("labels.parquet").num_rows == 300
     refused(run("predict", "a.safetensors", "table.parquet", "--columns", "b,a"), "a, b")
-    refused(run("fit", "table.parquet", "-k", 3, "-o", "b.safetensors"), "'word'", "columns")
+    done("fit", "table.parquet", "-k", 3, "-o", "all.safetensors")
+    assert quickmeans.load("all.safetensors").feature_names_in_.tolist() == ["a", "b"]
+    refused(run("fit", "table.parquet", "-k", 3, "--columns", "a,word", "-o", "c.safetensors"), "'word'", "columns")
     refused(run("fit", "two.npz", "-k", 3, "-o", "b.safetensors"), "key", "'x', 'y'")
     done("fit", "two.npz", "--key", "y", "-k", 3, "-o", "b.safetensors")
     assert quickmeans.load("b.safetensors").n_features_in_ == 3
@@ -243,7 +245,7 @@ def test_the_help_states_the_defaults_of_the_estimator():
     ("args", "words"),
     [
         ("fit none.npy -k 2 -o m.safetensors", ["none.npy", "no such file"]),
-        ("fit rows.txt -k 2 -o m.safetensors", ["rows.txt", ".parquet"]),
+        ("fit rows.dat -k 2 -o m.safetensors", ["rows.dat", ".parquet"]),
         ("fit bad.npy -k 2 -o m.safetensors", ["bad.npy", "no .npy file"]),
         ("fit nan.npy -k 2 -o m.safetensors", ["NaN", "row 7 of nan.npy, column 3"]),
         ("nystroem fit nan.npy -k 2 -o m.safetensors", ["NaN", "row 7 of nan.npy, column 3"]),
@@ -257,7 +259,7 @@ def test_the_help_states_the_defaults_of_the_estimator():
         ("fit rows.npy -k 2 -o .", ["is a directory"]),
         ("fit rows.npy -k 2 -o m.safetensors --checkpoint none/c", ["none/c", "no directory"]),
         ("fit rows.npy -k 2 -o m.safetensors --init nowhere", ["nowhere", "random"]),
-        ("fit rows.npy -k 2 -o m.safetensors --init rows.npy", ["init must have shape (2, 12)"]),
+        ("fit rows.npy -k 2 -o m.safetensors --init rows.npy", ["does not match the number of clusters 2"]),
         ("fit rows.npy -k 2 -o rows.npy --force", ["rows.npy is an input of this command"]),
         ("fit rows.npy -k 2 -o ./rows.npy", ["rows.npy is an input of this command"]),
         ("predict taken rows.npy -o rows.npy --force", ["rows.npy is an input of this command"]),
@@ -270,7 +272,7 @@ def test_the_help_states_the_defaults_of_the_estimator():
 )
 def test_bad_input(here, args, words):
     Path("taken").write_text("something")
-    Path("rows.txt").write_text("1 2 3")
+    Path("rows.dat").write_text("1 2 3")
     Path("bad.npy").write_text("1 2 3")
     X = np.load("rows.npy")
     X[7, 3] = np.nan
@@ -315,7 +317,9 @@ def test_warnings_are_one_line(here):
     np.save("same.npy", np.ones((20, 3), np.float32))
     result = run("fit", "same.npy", "-k", 3, "-o", "m.safetensors")
     assert result.exit_code == 0
-    assert re.fullmatch(r"warning: Only 1 of the 3 clusters have rows.*\n", result.stderr)
+    assert re.fullmatch(
+        r"warning: Number of distinct clusters \(1\) found smaller than n_clusters \(3\)\. .*\n", result.stderr
+    )
 
 
 # ---- numbers for people ---------------------------------------------------------------------------------------------

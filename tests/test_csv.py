@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from quickmeans.data import open_rows, source
+from quickmeans.data.reading import Note
 from quickmeans.data.stream import StreamRows
 
 
@@ -25,25 +26,28 @@ def test_csv(tmp_path):
 
 def test_csv_without_names(tmp_path):
     path = tmp_path / "x.csv"
-    for first in ("1,2.5", "0,-3", "0,0"):
-        path.write_text(f"{first}\n3,4\n")
-        with pytest.raises(ValueError, match=f"x.csv must name the columns, but has the numbers {first[0]}, "):
-            open_rows(path)
-    for first, word in (("a;b", "semicolons"), ("0.5;1", "semicolons"), ("a\tb", "tabs")):
-        path.write_text(f"{first}\n{first}\n")
-        with pytest.raises(ValueError, match=f"x.csv has its columns separated by {word}; it must be commas"):
-            open_rows(path)
-    for text in ("\ufeff1,1\n2,3\n", '"1","1"\n2,3\n', "\n1,1\n2,3\n"):
+    for text in (
+        "1,2.5\n3,4\n",
+        "1;2.5\n3;4\n",
+        "1;2,5\n3;4\n",
+        "\ufeff1\t2.5\n3\t4\n",
+        '"1","2.5"\n3,4\n',
+        "\n1|2.5\n3|4\n",
+    ):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(ValueError, match="must name the columns, but has the numbers 1, 1"):
-            open_rows(path)
+        with pytest.warns(Note, match="x.csv has no line of names; its columns are called column_1, column_2"):
+            assert open_rows(path).columns == ["column_1", "column_2"]
+        np.testing.assert_array_equal(read(path, header=False), [[1, 2.5], [3, 4]])
     path.write_text('"a;b"\n1\n2\n')  # one column, of that name
     np.testing.assert_array_equal(np.concatenate(list(open_rows(path).chunks())), [[1], [2]])
     path.write_text("0,1\n3,4\n")  # names that pandas gives
     np.testing.assert_array_equal(np.concatenate(list(open_rows(path).chunks())), [[3, 4]])
+    np.testing.assert_array_equal(read(path, header=False), [[0, 1], [3, 4]])
     path.write_text("a,b\n1,\n3,\n")
-    with pytest.raises(ValueError, match=r"Column 'b' of .* holds no values; choose columns"):
-        open_rows(path)
+    with pytest.warns(Note, match="they are no numbers: 'b'"):
+        np.testing.assert_array_equal(read(path), [[1], [3]])
+    with pytest.raises(ValueError, match=r"Column 'b' of .* holds no values, not numbers; choose columns"):
+        open_rows(path, columns=["b"])
 
 
 @pytest.mark.parametrize(
@@ -71,14 +75,12 @@ def test_ways_to_write_the_same_table(tmp_path, monkeypatch, text, n_bytes):
     np.testing.assert_array_equal(read(path, columns=rows.columns[:0:-1]), [[2], [4]])
 
 
-def test_columns_of_text_need_a_choice(tmp_path):
+def test_columns_of_text(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes('id,name,x\n1,"a,b",2.5\n2,"c ""d""",-1e3\n3,\u00e9,0\n'.encode("latin-1"))
     np.testing.assert_array_equal(read(path, columns=["x", "id"]), [[2.5, 1], [-1000, 2], [0, 3]])
-    with pytest.raises(
-        ValueError, match=r"Column 'name' holds 'a,b' \(row 0 of .*x.csv\), not a number; choose columns"
-    ):
-        open_rows(path)
+    with pytest.warns(Note, match=r"x.csv: columns left out, because they are no numbers: 'name'\.$"):
+        np.testing.assert_array_equal(read(path), [[1, 2.5], [2, -1000], [3, 0]])
     with pytest.raises(ValueError, match=r"x.csv has no column 'y'; it has 'id', 'name', 'x'\."):
         open_rows(path, columns=["y"])
 
@@ -89,14 +91,14 @@ def test_columns_of_text_need_a_choice(tmp_path):
         ("a,a\n1,2\n", "x.csv has 2 columns 'a'; their names must differ"),
         ("a,b\n1,2\n3\n", "row 1 of .*x.csv has 1 values, but the first line has 2"),
         ("a,b\n1,2,3\n4\n", "row 0 of .*x.csv has 3 values, but the first line has 2"),
-        ("a,b\n1,2\n3,x\n", r"Column 'b' holds 'x' \(row 1 of .*x.csv\), not a number; choose columns"),
-        ("a,b\n1,2\n3,NA\n", r"Input X has no number in column 'b' \(row 1 of .*x.csv\); fill or drop it"),
-        ("a,b\n1,2\n,4\n", r"Input X has no number in column 'a' \(row 1 of .*x.csv\); fill or drop it"),
+        ("a,b\n1,2\n3,x\n", r"Column 'b' holds 'x' \(row 1 of .*x.csv\), not a number; mend it, or leave"),
+        ("a,b\n1,2\n3,NA\n", r"Input X has no number in column 'b' \(row 1 of .*x.csv\); fill it, or choose"),
+        ("a,b\n1,2\n,4\n", r"Input X has no number in column 'a' \(row 1 of .*x.csv\); fill it, or choose"),
         ("a,b\n", "x.csv has no rows after its first line"),
         ("a,b\n\n\n", "x.csv has no rows after its first line"),
-        ("\n\n", "x.csv has no columns"),
-        ('"' + "a" * 200_000 + '"\n1\n', "The first line of .*x.csv must name the columns: field larger than"),
-        ("a,b\n1," + "2" * 200_000 + "x\n", "x.csv cannot be read after row 0: field larger than"),
+        ("\n\n", "x.csv is empty; it must have a line of names"),
+        ('"' + "a" * 200_000 + '"\n1\n', "x.csv cannot be read as a table: field larger than"),
+        ("a,b\n1," + "2" * 200_000 + "x\n", "x.csv cannot be read as a table: field larger than"),
     ],
     ids=lambda text: repr(text[:20]),
 )

@@ -28,6 +28,8 @@ FORMATS = [
 ]
 N_HEADER = 200  # bytes at the beginning and at the end in which there are headers and footers
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # a damaged table may have other names
+
 
 @pytest.fixture(params=FORMATS)
 def path(request, tmp_path):

@@ -50,7 +50,7 @@ def cluster():
 OPTIONS = {
     "screen": {"n_clusters": 300},
     "weights": {"n_clusters": 50, "weights": WEIGHTS},
-    "spherical": {"n_clusters": 40, "spherical": True},
+    "spherical": {"n_clusters": 40, "metric": "cosine"},
     "product": {"n_clusters": 40, "shortlist": 0, "compression": 3, "max_iter": 4},
 }
 
@@ -251,4 +251,4 @@ def test_bad_dask_arrays():
     with pytest.raises(ValueError, match="has 10 columns, but the model was fitted to 60"):
         QKMeans(5, random_state=0).fit(X).predict(ROWS[:, :10])
     with pytest.raises(ValueError, match="A row of X is zero"):
-        QKMeans(5, spherical=True).fit(da.zeros((10, 3)))
+        QKMeans(5, metric="cosine").fit(da.zeros((10, 3)))

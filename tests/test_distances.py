@@ -136,7 +136,7 @@ def test_rows_too_large_for_float32_are_compared_in_float64(rng, D):
 @pytest.mark.parametrize("spherical", [False, True])
 def test_transform(rng, dtype, spherical):
     X = (10 + 3 * rng.standard_normal((300, 30))).astype(dtype)
-    model = QKMeans(12, spherical=spherical, random_state=0).fit(X)
+    model = QKMeans(12, metric="cosine" if spherical else "euclidean", random_state=0).fit(X)
     found = model.transform(X)
     assert found.dtype == (np.float32 if dtype == "f4" else np.float64)
     rows = X.astype(np.float64)
@@ -215,7 +215,7 @@ def test_squared_differences_refuse_arrays_that_do_not_fit():
 @pytest.mark.parametrize("spherical", [False, True])
 def test_score_is_minus_the_weighted_squares(rng, spherical):
     X, weights = rng.standard_normal((200, 6)).astype(np.float32), rng.random(200)
-    model = QKMeans(5, spherical=spherical, random_state=0).fit(X)
+    model = QKMeans(5, metric="cosine" if spherical else "euclidean", random_state=0).fit(X)
     rows = X.astype(np.float64)
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True) if spherical else rows
     squares = ((rows - model.cluster_centers_[model.predict(X)]) ** 2).sum(axis=1)

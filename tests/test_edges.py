@@ -41,7 +41,7 @@ def test_the_objective_after_an_assignment_is_that_of_the_assignment(as_rows):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_more_clusters_than_different_rows_converge(rng, dtype):
     rows = np.repeat(rng.standard_normal((50, 4)), 3, axis=0).astype(dtype)
-    with pytest.warns(ConvergenceWarning, match="Only 50 of the 60 clusters"):
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(50\) found smaller than n_clusters \(60\)"):
         model = QKMeans(60, random_state=0).fit(rows)
     assert model.n_iter_ <= 3
     assert model.inertia_ < 1e-10
@@ -81,7 +81,7 @@ def test_starts_of_every_layout(kind, options):
 @pytest.mark.parametrize(
     ("init", "message"),
     [
-        (np.zeros((3, 60)), r"init must have shape \(2, 60\), one row per cluster, got \(3, 60\)"),
+        (np.zeros((3, 60)), r"The shape of the initial centers \(3, 60\) does not match the number of clusters 2"),
         (np.full((2, 60), np.nan), "init contains NaN or infinity"),
         (np.full((2, 60), 1e200), "squares of the numbers in init overflow"),
         ([["a"] * 60] * 2, r"init must be an array of numbers of shape \(2, 60\), got list"),
@@ -194,7 +194,7 @@ def test_a_failed_fit_changes_nothing():
     [
         ({"n_factors": 10**6}, "n_factors must be a whole number from 1 to"),
         ({"n_clusters": 2**70}, "n_clusters must be a whole number"),
-        ({"spherical": "x"}, "spherical must be True or False, got 'x'"),
+        ({"metric": "x"}, "metric must be 'euclidean' or 'cosine', got 'x'"),
         ({"search": 1}, "search must be 'auto', 'none' or 'thorough', got 1"),
         ({"verbose": "x"}, "verbose must be a whole number"),
         ({"solver": "newton"}, "solver must be one of 'als', 'palm4msa', 'hierarchical'"),
@@ -287,7 +287,7 @@ def test_bad_rows_are_counted_from_the_first_of_all(as_rows):
 
 def test_bad_rows_of_dask_arrays_are_counted_from_the_first_of_all():
     model = QKMeans(5, init=X[:5], max_iter=2).fit(X)
-    directions = QKMeans(5, init=X[:5], spherical=True, max_iter=2).fit(X)
+    directions = QKMeans(5, init=X[:5], metric="cosine", max_iter=2).fit(X)
     bad, zero = X.copy(), X.copy()
     bad[3500, 7], zero[1500] = np.nan, 0
     for method in (model.predict, model.transform):

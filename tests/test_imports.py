@@ -20,7 +20,7 @@ LAYERS = [
     ["data", "distributed"],
     ["files"],
     ["search", "nystroem"],
-    ["validation", "progress"],
+    ["validation", "progress", "warned"],
     ["inspection"],
     ["cluster"],
     ["neighbors", "neighbors_transformer", "kernel_approximation"],

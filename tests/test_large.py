@@ -29,7 +29,7 @@ OPTIONS = {
     "screen": {"n_clusters": 300},
     "few": {"n_clusters": 20, "tol": 0},
     "weights": {"n_clusters": 50, "weights": np.random.default_rng(3).random(4000)},
-    "spherical": {"n_clusters": 40, "spherical": True},
+    "spherical": {"n_clusters": 40, "metric": "cosine"},
     "empty clusters": {"n_clusters": 60, "init": np.repeat(X[:1], 60, axis=0)},
     "product": {"n_clusters": 40, "shortlist": 0, "compression": 3, "max_iter": 5},
     "compression": {"n_clusters": 200, "compression": 6},
@@ -199,8 +199,9 @@ def test_other_bad_input(path, tmp_path):
         QKMeans(5).fit(path, sample_weight=np.ones(3))
     pd.DataFrame(X[:50, :2], columns=["a", "b"]).to_parquet(tmp_path / "ab.parquet")
     pd.DataFrame(X[:50, :2], columns=["b", "a"]).to_parquet(tmp_path / "ba.parquet")
+    model = QKMeans(5).fit(tmp_path / "ab.parquet")
     with pytest.raises(ValueError, match="must have the columns that the model was fitted to, in their order: a, b"):
-        QKMeans(5).fit(tmp_path / "ab.parquet").predict(tmp_path / "ba.parquet")
+        model.predict(open_rows(tmp_path / "ba.parquet"))
 
 
 def test_a_file_that_shrinks_during_the_fit(path):
@@ -255,7 +256,7 @@ def stop_at(n):
     [
         {},
         {"batch_size": 500, "max_iter": 5},
-        {"spherical": True, "n_clusters": 40},
+        {"metric": "cosine", "n_clusters": 40},
         {"shortlist": 0, "n_clusters": 40, "compression": 4},
         {"shortlist": 0, "n_clusters": 40, "compression": 4, "tol": 1e-4, "max_iter": 40},
         {"shortlist": 0, "n_clusters": 8, "solver": "palm4msa", "max_iter": 3},

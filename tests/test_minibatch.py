@@ -83,14 +83,14 @@ def test_mini_batches_come_close_to_full_passes(path, on_disk):
 
 
 def test_spherical_mini_batches():
-    model = QKMeans(40, random_state=0, batch_size=500, spherical=True).fit(X)
+    model = QKMeans(40, random_state=0, batch_size=500, metric="cosine").fit(X)
     np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, rtol=1e-6)
-    assert model.inertia_ < 1.1 * QKMeans(40, random_state=0, spherical=True).fit(X).inertia_
+    assert model.inertia_ < 1.1 * QKMeans(40, random_state=0, metric="cosine").fit(X).inertia_
 
 
 def test_rows_that_cancel_leave_a_direction_as_it_was():
     rows, init = np.array([[0.0, 1, 0], [0, -1, 0], [1, 0, 0]]), np.array([[0.0, 0, 1], [1, 0, 0]])
-    model = QKMeans(2, spherical=True, init=init, batch_size=3, max_iter=1).fit(rows)
+    model = QKMeans(2, metric="cosine", init=init, batch_size=3, max_iter=1).fit(rows)
     np.testing.assert_allclose(model.cluster_centers_, init)
 
 

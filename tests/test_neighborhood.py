@@ -172,7 +172,7 @@ def test_a_fit_is_as_good_as_one_that_compares_all(rng, many):
 def test_fits_of_any_dtype(rng, many, dtype, spherical):
     X = (100 * text_like(rng, 4000, 16, 100)).astype(dtype)
     X = X[np.any(X, axis=1)]
-    model = QKMeans(200, random_state=0, spherical=spherical, max_iter=5).fit(X)
+    model = QKMeans(200, random_state=0, metric="cosine" if spherical else "euclidean", max_iter=5).fit(X)
     assert (model.predict(X) == model.labels_).mean() > 0.95
     assert len(np.unique(model.labels_)) > 195
 

@@ -469,7 +469,7 @@ def test_a_renamed_pair_is_found(tmp_path):
         ({"payload": "pq4x20"}, "of 1 to 12 bits"),
         ({"payload": "pq4x12"}, "needs at least as many rows"),
         ({"quantizer": QKMeans(5), "n_lists": 6}, "must be the quantizer's n_clusters, 5"),
-        ({"quantizer": QKMeans(40), "metric": "cosine"}, "must have spherical=True"),
+        ({"quantizer": QKMeans(40), "metric": "cosine"}, "must have metric='cosine'"),
     ],
 )
 def test_bad_parameters(options, message):

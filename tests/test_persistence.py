@@ -53,13 +53,13 @@ def check_same(model, again, rows):
         {"shortlist": 0, "compression": 3},
         {"shortlist": 0, "solver": "palm4msa", "n_factors": 3},
         {"shortlist": 0, "solver": "hierarchical"},
-        {"spherical": True, "compression": 3},
+        {"metric": "cosine", "compression": 3},
         {"n_clusters": 1},
         {"init": "random", "n_init": 2, "random_state": None},
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore:Only .* clusters have rows")
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_nothing_is_lost(tmp_path, dtype, options):
     rows = make_rows(dtype) if dtype != np.uint8 else np.clip(make_rows() * 9 + 90, 0, 255).astype(dtype)
     model = fitted(rows, **options)
@@ -122,7 +122,7 @@ def test_what_is_not_stored_has_its_default(tmp_path):
 def test_parameters_set_after_the_fit_do_not_change_the_model(tmp_path, before, after):
     model = fitted(shortlist=before, compression=3)
     labels = model.predict(X)
-    model.set_params(shortlist=after, n_clusters=3, spherical=False)
+    model.set_params(shortlist=after, n_clusters=3, metric="euclidean")
     model.save(tmp_path / "model")
     for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         check_same(model, again, X)
@@ -136,7 +136,7 @@ def test_a_loaded_model_can_be_pickled(tmp_path):
     check_same(model, pickle.loads(pickle.dumps(load(tmp_path / "model"))), X)
 
 
-@pytest.mark.filterwarnings("ignore:Only .* clusters have rows")
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_without_a_shortlist_no_dense_centroids_are_stored():
     rows = make_rows(n=300, D=500)
     model = fitted(rows, n_clusters=60, shortlist=0, compression=20)
@@ -314,3 +314,8 @@ def test_a_product_that_could_not_be_loaded_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="cannot be stored"):
         container.write(tmp_path / "model", stored)
     assert not os.listdir(tmp_path)
+
+
+def test_a_file_from_before_metric_has_it():
+    stored = state.State("QKMeans", {"parameters": {"spherical": True, "tol": 0.5}}, {})
+    assert stored.parameters({"metric", "tol"}) == {"metric": "cosine", "tol": 0.5}

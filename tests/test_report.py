@@ -249,7 +249,7 @@ def test_pages_of_odd_shapes(K, shape, rng, tmp_path):
 def test_pages_of_sparse_rows_spherical_models_and_other_solvers(digits, tmp_path):
     X = sp.csr_array(digits)
     page_of(QKMeans(10, max_iter=3, random_state=0).fit(X), tmp_path, X)
-    page_of(QKMeans(10, spherical=True, max_iter=3, random_state=0).fit(digits), tmp_path, digits)
+    page_of(QKMeans(10, metric="cosine", max_iter=3, random_state=0).fit(digits), tmp_path, digits)
     init = digits[:10]
     palm = QKMeans(10, solver="palm4msa", shortlist=0, max_iter=2, init=init, random_state=0).fit(digits)
     assert "array of shape (10, 64)" in page_of(palm, tmp_path, digits).words

@@ -20,6 +20,7 @@ from quickmeans.data.idx import read_idx
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.prefetch import prefetch
 from quickmeans.data.reader import RecordReader
+from quickmeans.data.reading import Note
 from quickmeans.data.stream import StreamRows
 
 
@@ -84,8 +85,10 @@ def test_columns_of_a_table(tmp_path):
     rows = open_rows(tmp_path / "x.parquet", columns=["d", "a"])
     assert rows.columns == ["d", "a"]
     np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), X[:, [3, 0]])
+    with pytest.warns(Note, match=r"x.parquet: columns left out, because they are no numbers: 'name'\.$"):
+        np.testing.assert_array_equal(np.concatenate(list(open_rows(tmp_path / "x.parquet").chunks())), X)
     with pytest.raises(ValueError, match=r"Column 'name' of .* holds string, not numbers; choose columns"):
-        open_rows(tmp_path / "x.parquet")
+        open_rows(tmp_path / "x.parquet", columns=["a", "name"])
     with pytest.raises(ValueError, match="has no column 'z'; it has 'a', 'b'"):
         open_rows(tmp_path / "x.parquet", columns=["z"])
 
@@ -184,9 +187,8 @@ def test_labels_come_back(tmp_path_factory, chunks):
 def test_the_index_of_a_frame_is_no_feature(tmp_path, name):
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=[7, 9])
     getattr(frame, f"to_{name[2:]}")(tmp_path / name)
-    with pytest.raises(ValueError, match=r"Column .* looks like an index; choose columns \(--columns\)"):
-        open_rows(tmp_path / name)
-    rows = open_rows(tmp_path / name, columns=["a", "b"])
+    with pytest.warns(Note, match="columns left out, because they are no numbers: '(__index_level_0__)?'"):
+        rows = open_rows(tmp_path / name)
     np.testing.assert_array_equal(np.concatenate(list(rows.chunks())), frame)
 
 
@@ -314,5 +316,5 @@ def test_empty_cells_are_found(tmp_path):
     path = parquet_directory(tmp_path / "parts")
     holes = table(X[7:]).set_column(2, "c", pa.array([1.0, 2, None, 4, 5], pa.float32()))
     pq.write_table(holes, path / "1.parquet")
-    with pytest.raises(ValueError, match=r"no number in column 'c' \(row 2 of .*1.parquet\); fill or drop it"):
+    with pytest.raises(ValueError, match=r"no number in column 'c' \(row 2 of .*1.parquet\); fill it, or choose"):
         consume(path)

@@ -309,7 +309,7 @@ def test_first_rows_count_once(rng):
 
 def test_directions_that_cancel():
     X = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]] * 3, float)
-    model = QKMeans(1, spherical=True, random_state=0).fit(X)
+    model = QKMeans(1, metric="cosine", random_state=0).fit(X)
     assert np.linalg.norm(model.cluster_centers_) == pytest.approx(1)
     assert model.inertia_ == pytest.approx(24)
 

@@ -1,6 +1,5 @@
 """QKMeans: k-means for many clusters in high dimension."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from os import PathLike
@@ -9,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.checks import check_flag
@@ -29,6 +27,7 @@ from quickmeans.rollback import unchanged_on_error
 from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
 from quickmeans.validation import centers_of_model, check_rows, check_sample_weight, parameters_of, random_seeds
+from quickmeans.warned import warn_of_empty_clusters, warn_of_parameters
 
 _NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
@@ -73,7 +72,7 @@ class QKMeans(
         if it has more, the least useful go.
     n_init : int or "auto", default="auto"
         The number of runs from different starts, of which the best is kept. "auto": 10 for callables, else 1.
-    max_iter : int, default=100
+    max_iter : int, default=300
         The largest number of iterations over all rows.
     tol : float, default=1e-4
         A run stops when the squared shifts of the centroids add up to less than this, in units of the mean variance of
@@ -82,9 +81,9 @@ class QKMeans(
         How long to look for better centroids than those that iterations from `init` lead to, by moves that are kept
         only if the objective falls. "auto": for as much work as 16 passes, if `init` is a name. "none": not at all.
         "thorough": ten times as long, also from an array or a callable.
-    spherical : bool, default=False
-        Whether directions are compared (cosine similarity): minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over
-        centroids of length one, which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        "cosine" compares directions: minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over centroids of length one
+        (spherical k-means), which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
     random_state : int, RandomState or None, default=None
         Seeds the start and the samples.
     n_threads : int, default=None
@@ -106,6 +105,10 @@ class QKMeans(
         their weight; a float is a factor of the mean size, such as 1.2. `predict` is not bounded.
     warm_start : bool, default=False
         Whether `fit` begins with the centroids of the last fit, as with that model as `init`.
+    algorithm : {"lloyd", "elkan"}, default="lloyd"
+        Has no effect; it is here for code that was written for scikit-learn's ``KMeans``.
+    copy_x : bool, default=True
+        Has no effect, for the same reason: X is never changed.
 
     Attributes
     ----------
@@ -122,7 +125,7 @@ class QKMeans(
         V, centered: its rows plus `mean_` are, or are close to, the centroids. None if no product would pay: then
         assignment goes through the dense centroids.
     mean_ : array of shape (n_features,)
-        The weighted mean of X; zero if `spherical`.
+        The weighted mean of X; zero if the metric is "cosine".
     margin_ : float
         How wrong the scores of the product may be; see :mod:`quickmeans.kmeans.screen`.
     assigner_ : Assigner
@@ -164,10 +167,10 @@ class QKMeans(
         shortlist: int | str = "auto",
         init: str | ArrayLike | Callable[..., Any] = "k-means++",
         n_init: int | str = "auto",
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-4,
         search: str = "auto",
-        spherical: bool = False,
+        metric: str = "euclidean",
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: int = 0,
@@ -177,6 +180,8 @@ class QKMeans(
         min_cluster_size: float | None = None,
         max_cluster_size: float | None = None,
         warm_start: bool = False,
+        algorithm: str = "lloyd",
+        copy_x: bool = True,
     ) -> None:
         self.n_clusters = n_clusters
         self.solver = solver
@@ -189,7 +194,7 @@ class QKMeans(
         self.max_iter = max_iter
         self.tol = tol
         self.search = search
-        self.spherical = spherical
+        self.metric = metric
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
@@ -199,6 +204,8 @@ class QKMeans(
         self.min_cluster_size = min_cluster_size
         self.max_cluster_size = max_cluster_size
         self.warm_start = warm_start
+        self.algorithm = algorithm
+        self.copy_x = copy_x
 
     # ---- fitting --------------------------------------------------------------------------------------------------
 
@@ -244,10 +251,7 @@ class QKMeans(
         if known is not None:
             start, origin = resized(points, settings, known, seeds[0])
             settings = replace(settings, init=start)
-        D, rate = points.n_columns, settings.compression
-        if rate is not None and D / rate < 1 + 1 / settings.n_clusters:
-            left = f"compression={rate:g} would leave less than one number per centroid of {D} features"
-            warnings.warn(f"{left}; centroids are kept dense.", stacklevel=4)
+        warn_of_parameters(self, points.n_columns)
         root = begin_callbacks(self, len(seeds))
 
         def run(seed: int) -> Clustering:
@@ -266,7 +270,7 @@ class QKMeans(
             self.drift_ = Drift.between(known, origin, self.cluster_centers_)
         if best.n_filled < settings.n_clusters and not interrupted:
             coarse = settings.learns_product and points.scatter > 0
-            _warn_of_empty_clusters(best.n_filled, settings.n_clusters, coarse=coarse)
+            warn_of_empty_clusters(best.n_filled, settings.n_clusters, coarse=coarse)
         if root is not None and not interrupted:
             root.call_on_fit_task_end(estimator=self)
         return interrupted
@@ -345,7 +349,7 @@ class QKMeans(
         return_distance : bool, default=False
             Whether to return the distance of every row from its centroid too; not with `output`.
         output : path, default=None
-            A file, .npy or .parquet, that the labels are written to, chunk by chunk.
+            A file, .npy, .parquet or .csv, that the labels are written to, chunk by chunk.
 
         Returns
         -------
@@ -374,13 +378,14 @@ class QKMeans(
         """Fit to X with `sample_weight`, and return `labels_`; y is ignored."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def assign(self, X: Any, *, exact: bool = False) -> Iterator[tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]]:
+    def assign(self, X: Any, *, exact: bool = False, second: bool = False) -> Iterator[tuple[NDArray[Any], ...]]:
         """Blocks of rows of X, with their labels and squared distances from their centroids.
 
-        `X` and `exact` are as in :meth:`predict`. Nothing is kept, so X may be larger than memory.
+        `X` and `exact` are as in :meth:`predict`. With `second` the nearest other centroids and the squared distances
+        from them follow. Nothing is kept, so X may be larger than memory.
         """
-        rows = self._check_new_rows(X)
-        yield from each_block(rows, self._fitted.assign_function(resolve_threads(self.n_threads), exact=exact))
+        rows, n_threads = self._check_new_rows(X), resolve_threads(self.n_threads)
+        yield from each_block(rows, self._fitted.assign_function(n_threads, exact=exact, second=second))
 
     def transform(self, X: Any) -> Any:
         """Distances of every row to every centroid; of a Dask array, as one."""
@@ -451,11 +456,3 @@ class QKMeans(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _warn_of_empty_clusters(n_filled: int, n_clusters: int, *, coarse: bool) -> None:
-    too_few = "X has no more rows that differ by more than rounding, or they have no weight"
-    too_coarse = "the product is too coarse for more"
-    reason = f"{too_coarse}; a lower compression helps" if coarse else too_few
-    message = f"Only {n_filled} of the {n_clusters} clusters have rows: {reason}."
-    warnings.warn(message, ConvergenceWarning, stacklevel=6)

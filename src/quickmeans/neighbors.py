@@ -61,7 +61,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         bits, where M must divide the number of features. Distances are those to what was kept.
     quantizer : QKMeans, default=None
         The coarse step; None stands for ``QKMeans(n_lists, max_iter=10)``. A fitted one is copied and not fitted
-        again. For "inner_product" and "cosine" it must be spherical.
+        again. For "inner_product" and "cosine" it must have ``metric="cosine"``.
     random_state : int, RandomState instance or None, default=None
         Seeds the training and the choice of the sample.
     n_threads : int, default=None
@@ -261,7 +261,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         return QKMeans(
             K,
             max_iter=_TRAINING_ITERATIONS,
-            spherical=self._metric.similarity,
+            metric="cosine" if self._metric.similarity else "euclidean",
             random_state=int(rng.integers(2**31)),
             n_threads=self.n_threads,
         )
@@ -299,9 +299,9 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             return
         if not isinstance(self.quantizer, QKMeans):
             raise TypeError(f"quantizer must be a QKMeans, got {type(self.quantizer).__name__}.")
-        spherical = METRICS[self.metric].similarity
-        if bool(self.quantizer.spherical) != spherical:
-            raise ValueError(f"A quantizer for the metric {self.metric!r} must have spherical={spherical}.")
+        metric = "cosine" if METRICS[self.metric].similarity else "euclidean"
+        if self.quantizer.metric != metric:
+            raise ValueError(f"A quantizer for the metric {self.metric!r} must have metric={metric!r}.")
         if self.n_lists not in ("auto", self.quantizer.n_clusters):
             raise ValueError(f"n_lists={self.n_lists} must be the quantizer's n_clusters, {self.quantizer.n_clusters}.")
 

@@ -25,7 +25,7 @@ Tensors = dict[str, NDArray[Any]]
 
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATING = ("float32", "float64")
-_REMOVED = {"sample_start"}  # parameters of earlier versions that have no meaning any more
+_REMOVED = {"sample_start", "spherical"}  # parameters of earlier versions
 
 # A file of at most 20 MB must load in 2 s and 500 MB. A product is expanded to a dense array when it is loaded, which
 # takes about 20 bytes per entry with all copies; a row of a factor takes as much as 12 entries (both measured).
@@ -117,6 +117,8 @@ class State:
         given = self.facts.get("parameters")
         if not isinstance(given, dict) or not all(map(is_storable, given.values())):
             raise ValueError("parameters must be finite numbers, strings or null.")
+        if given.get("spherical") is True:
+            given = given | {"metric": "cosine"}
         given = {name: value for name, value in given.items() if name not in _REMOVED}
         unknown = given.keys() - set(known)
         if unknown:

@@ -35,7 +35,7 @@ def check_rows(estimator: BaseEstimator, X: Any, sample_weight: Any = None, *, r
         rows = DaskRows(X, sample_weight)
         check_features(estimator, rows, reset=reset)
         return rows
-    source = as_source(X)
+    source = as_source(X, names=None if reset else getattr(estimator, "feature_names_in_", None))
     if source is not None:
         check_features(estimator, source, reset=reset)
         n_rows = 0 if sample_weight is None else StreamRows(source).shape[0]

@@ -69,14 +69,14 @@ class Command(click.Command):
         return [*super().get_params(ctx), DEBUG]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by section; those without a section come last."""
+        """Write the options by section; those of the output and those without a section come last."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None and record[1]:
                 sections.setdefault(getattr(param, "section", "Options"), []).append(record)
-        rest = sections.pop("Options", [])
-        for title, records in [*sections.items(), ("Options", rest)]:
+        last = {title: sections.pop(title) for title in ("Output", "Options") if title in sections}
+        for title, records in (sections | last).items():
             with formatter.section(title):
                 formatter.write_dl(records)
 

@@ -1,13 +1,18 @@
 """The rows and models that commands read."""
 
+import csv
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from quickmeans.cli.command import option
+from quickmeans.cli.values import Name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,24 +22,100 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 T = TypeVar("T")
 SECTION = "Data"
+_SIGNS = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".arrow"}  # how files begin
 MEMORY_LIMIT = 1 << 30  # bytes; a larger file is read again in every pass
 
 
-def data_argument(function: Function, *, required: bool = True) -> Function:
-    """Give a command the argument DATA with --key and --columns; it gets ``rows``, an open source or None."""
+def data_argument(function: Function) -> Function:
+    """Give a command the argument DATA with the options of tables; it gets ``rows``, an open source."""
 
     @wraps(function)
-    def opened(*args: Any, data: str | None, key: str | None, columns: str | None, **options: Any) -> Any:
+    def opened(*args: Any, data: str, key: str | None, **options: Any) -> Any:
         from quickmeans.data import open_rows
 
-        if data is None:
-            return function(*args, rows=None, **options)
-        names = None if columns is None else [name.strip() for name in columns.split(",")]
-        return function(*args, rows=open_rows(data, key=key, columns=names), **options)
+        reading = _reading(options)
+        return function(*args, rows=open_rows(_spooled(data), key=key, **reading), **options)
 
-    columns = option("--columns", section=SECTION, metavar="A,B,...", help="Columns of a table.  [default: all]")
-    key = option("--key", section=SECTION, metavar="NAME", help="Name of an array in an .npz or HDF5 file.")
-    return click.argument("data", type=click.Path(), required=required)(key(columns(opened)))
+    return _with_data(opened, required=True)
+
+
+def model_and_data(kind: str, name: str = "model", *, required: bool = True) -> Callable[[Function], Function]:
+    """Give a command the file of a fitted object and DATA; it gets both, DATA with the columns of the object.
+
+    `kind` is the class of the object, `name` what the command calls it. Without DATA ``rows`` is None.
+    """
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def opened(*args: Any, data: str | None, key: str | None, **options: Any) -> Any:
+            import quickmeans
+            from quickmeans.data.open import open_for
+            from quickmeans.data.reading import Reading
+
+            reading, model = Reading(**_reading(options)), load_model(options.pop(name), getattr(quickmeans, kind))
+            rows = None if data is None else open_for(model, _spooled(data), key, reading)
+            return function(*args, rows=rows, **{name: model}, **options)
+
+        return click.argument(name, type=click.Path())(_with_data(opened, required=required))
+
+    return decorate
+
+
+def _with_data(function: Function, *, required: bool) -> Function:
+    """Give a command the argument DATA and its options."""
+    for add in reversed(_TABLE_OPTIONS):
+        function = add(function)
+    return click.argument("data", type=click.Path(allow_dash=True), required=required)(function)
+
+
+_data = partial(option, section=SECTION)
+_TABLE_OPTIONS = [
+    _data(
+        "--columns", metavar="A,B,...", multiple=True, help="Columns: names, patterns e*, ranges a:f.  [default: all]"
+    ),
+    _data("--exclude", metavar="A,B,...", multiple=True, help="Columns that are not read, in the same way."),
+    _data(
+        "--missing", type=Name("quickmeans.data.reading", "MISSING"), help="Rows with missing values.  [default: error]"
+    ),
+    _data("--separator", metavar="SIGN", help="Between the columns of a text file; tab for tabs.  [default: found]"),
+    _data("--decimal", metavar="SIGN", help="Decimal point of a text file: . or ,  [default: found]"),
+    _data("--header/--no-header", default=None, help="Whether a text file begins with names.  [default: found]"),
+    _data("--key", metavar="NAME", help="Name of an array in an .npz or HDF5 file."),
+]
+
+
+def names_in(values: tuple[str, ...]) -> list[str]:
+    """Return the names in the values of an option: separated by commas, in quotes if they contain commas."""
+    return [name.strip() for row in csv.reader(values, skipinitialspace=True) for name in row]
+
+
+def _reading(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options that say how a table is read."""
+    columns, exclude, missing = (
+        names_in(options.pop("columns")),
+        names_in(options.pop("exclude")),
+        options.pop("missing"),
+    )
+    separator, decimal, header = (options.pop(name) for name in ("separator", "decimal", "header"))
+    separator = "\t" if separator in ("tab", "\\t") else separator
+    reading = {"columns": columns or None, "exclude": exclude, "missing": missing or "error"}
+    return reading | {"separator": separator, "decimal": decimal, "header": header}
+
+
+def _spooled(data: str) -> str:
+    """Return the path or, for "-", that of a copy of standard input: a fit reads its rows several times."""
+    if data != "-":
+        return data
+    folder = tempfile.TemporaryDirectory(prefix="quickmeans-")
+    click.get_current_context().call_on_close(folder.cleanup)
+    path = os.path.join(folder.name, "standard-input")
+    with open(path, "wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    with open(path, "rb") as file:
+        start = file.read(8)
+    ending = next((ending for sign, ending in _SIGNS.items() if start.startswith(sign)), ".csv")
+    os.rename(path, path + ending)
+    return path + ending
 
 
 def blocks(rows: "RowSource") -> Iterator["NDArray[Any]"]:
@@ -55,6 +136,21 @@ def blocks_for(model: Any, rows: "RowSource") -> Iterator["NDArray[Any]"]:
     check_features(model, rows, reset=False)
     model.__dict__.pop("feature_names_in_", None)  # arrays have no names, and scikit-learn would warn
     return blocks(rows)
+
+
+def kept_blocks(model: Any, rows: "RowSource", keep: list[str]) -> Iterator[tuple[Any, "NDArray[Any]"]]:
+    """Return the kept columns of a table, or None, with the rows block by block, as `blocks_for` does."""
+    from quickmeans.data.features import check_features
+    from quickmeans.kmeans.rows import refuse_not_finite
+
+    check_features(model, rows, reset=False)
+    model.__dict__.pop("feature_names_in_", None)  # as in blocks_for
+    first = 0
+    for block, kept in rows.tables(keep):
+        if len(block):
+            refuse_not_finite(rows.locate, first, block)
+            yield kept, block
+        first += len(block)
 
 
 def read_if_small(rows: "RowSource", limit: int | None = None) -> "NDArray[Any] | None":

@@ -54,7 +54,7 @@ def _clustering(model: QKMeans) -> Facts:
         "features": D,
         "centroids": MEANS if model.assigner_.centers_are_means else PRODUCT_ROWS,
         "dtype": model.cluster_centers_.dtype.name,
-        "spherical": model.assigner_.geometry.spherical,
+        "metric": "cosine" if model.assigner_.geometry.spherical else "euclidean",
         "product": _product(model.product_),
         "exact_distances_per_row": float(model.n_candidates_),
         "objective": float(model.inertia_),
@@ -112,9 +112,9 @@ def lines(facts: Facts) -> Lines:
 
 
 def _clustering_lines(facts: Facts) -> Lines:
-    spherical = ", compared by cosine" if facts["spherical"] else ""
+    cosine = ", compared by cosine" if facts["metric"] == "cosine" else ""
     result = [
-        ("QKMeans", f"{facts['clusters']} clusters, {facts['features']} features{spherical}"),
+        ("QKMeans", f"{facts['clusters']} clusters, {facts['features']} features{cosine}"),
         ("centroids", f"{facts['centroids']}, {facts['dtype']}"),
     ]
     if facts["centroids"] == MEANS and facts["product"] is not None:

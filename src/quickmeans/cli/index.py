@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quickmeans.cli.command import Commands, option
-from quickmeans.cli.data import blocks_for, data_argument, load_model, read_all
+from quickmeans.cli.data import blocks_for, data_argument, load_model, model_and_data, read_all
 from quickmeans.cli.outputs import json_option, output_option
 from quickmeans.cli.values import COUNT, COUNT_OR_AUTO, NUMBER, SEED, Name
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from quickmeans import QKNeighbors
     from quickmeans.data import RowSource
 
 _SHOWN = 10  # queries in the table
@@ -80,15 +81,14 @@ def show(index: str, as_json: bool) -> None:
         "index query rows.index queries.npy -k 3 --json",
     ]
 )
-@click.argument("index", type=click.Path())
-@data_argument
+@output_option("The arrays 'ids' and 'distances', one row per query", (".npz",))
+@model_and_data("QKNeighbors", "index")
 @option("-k", "--neighbours", type=COUNT, help="Neighbours per query.  [default: as in 'index build']")
 @option("--nprobe", type=COUNT, help="Lists searched per query.  [default: as in 'index build']")
 @option("--threads", type=COUNT, help="Number of threads.  [default: all]")
-@output_option("The arrays 'ids' and 'distances', one row per query", (".npz",))
 @json_option
 def query(
-    index: str,
+    index: "QKNeighbors",
     rows: "RowSource",
     neighbours: int | None,
     nprobe: int | None,
@@ -102,17 +102,15 @@ def query(
     """
     import numpy as np
 
-    from quickmeans import QKNeighbors
     from quickmeans.atomic import replacing
     from quickmeans.cli.progress import RowMeter
     from quickmeans.data.counted import CountedRows
 
-    model = load_model(index, QKNeighbors)
-    model.n_threads = threads
+    index.n_threads = threads
     start = time.perf_counter()
     with RowMeter("query", rows.n_rows) as meter:
-        queries = blocks_for(model, CountedRows(rows, meter))
-        parts = [model.kneighbors(block, neighbours, nprobe=nprobe) for block in queries]
+        queries = blocks_for(index, CountedRows(rows, meter))
+        parts = [index.kneighbors(block, neighbours, nprobe=nprobe) for block in queries]
     elapsed = time.perf_counter() - start
     distances, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if output is not None:

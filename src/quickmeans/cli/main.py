@@ -166,7 +166,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print_message("warning:", str(message))
+    print_message("note:" if type(message).__name__ == "Note" else "warning:", str(message))
 
 
 @click.group(

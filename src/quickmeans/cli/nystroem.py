@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quickmeans.cli.command import Commands, option
-from quickmeans.cli.data import blocks_for, check_enough_rows, data_argument, load_model, read_all
+from quickmeans.cli.data import blocks_for, check_enough_rows, data_argument, model_and_data, read_all
 from quickmeans.cli.outputs import json_option, output_option
 from quickmeans.cli.values import COUNT, NUMBER, NUMBER_OR_AUTO, SEED, Name, Number
 
 if TYPE_CHECKING:
+    from quickmeans import QKNystroem
     from quickmeans.data import RowSource
 
 _LANDMARKS = Name("quickmeans.nystroem.choice", "CHOICES")
@@ -64,24 +65,21 @@ def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
 
 
 @nystroem.command(examples=["nystroem transform kernel.safetensors rows.npy -o features.npy"])
-@click.argument("model", type=click.Path())
-@data_argument
-@option("--threads", type=COUNT, help="Number of threads.  [default: all]")
 @output_option("The features, one row for every row of DATA", (".npy",), required=True)
+@model_and_data("QKNystroem")
+@option("--threads", type=COUNT, help="Number of threads.  [default: all]")
 @json_option
-def transform(model: str, rows: "RowSource", threads: int | None, output: Path, as_json: bool) -> None:
+def transform(model: "QKNystroem", rows: "RowSource", threads: int | None, output: Path, as_json: bool) -> None:
     """Write the features of the rows of DATA block by block."""
-    from quickmeans import QKNystroem
     from quickmeans.cli.progress import RowMeter
     from quickmeans.cli.terminal import print_facts, print_json, rate
     from quickmeans.data.counted import CountedRows
     from quickmeans.data.output import write_rows
 
-    kernel = load_model(model, QKNystroem)
-    kernel.n_threads = threads
+    model.n_threads = threads
     start = time.perf_counter()
     with RowMeter("transform", rows.n_rows) as meter:
-        n, k = write_rows(output, map(kernel.transform, blocks_for(kernel, CountedRows(rows, meter))))
+        n, k = write_rows(output, map(model.transform, blocks_for(model, CountedRows(rows, meter))))
     elapsed = time.perf_counter() - start
     if as_json:
         print_json({"rows": n, "features": k, "seconds": elapsed, "output": str(output)})

@@ -1,16 +1,16 @@
 """``quickmeans report``: an HTML page on a model."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from quickmeans.cli.command import Command, option
-from quickmeans.cli.data import data_argument, load_model
+from quickmeans.cli.data import model_and_data
 from quickmeans.cli.outputs import output_option
 
 if TYPE_CHECKING:
+    from quickmeans import QKMeans
     from quickmeans.data import RowSource
 
 
@@ -34,9 +34,8 @@ def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
         "report model.safetensors photos.npy -o report.html --image-shape 32x32x3",
     ],
 )
-@click.argument("model", type=click.Path())
-@partial(data_argument, required=False)
 @output_option("The page", (".html", ".htm"), required=True)
+@model_and_data("QKMeans", required=False)
 @option(
     "--image-shape",
     metavar="HxW[x3]",
@@ -45,7 +44,7 @@ def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @option("--title", metavar="TEXT", help="Title of the page.")
 def report(
-    model: str, rows: "RowSource | None", output: Path, image_shape: tuple[int, ...] | None, title: str | None
+    model: "QKMeans", rows: "RowSource | None", output: Path, image_shape: tuple[int, ...] | None, title: str | None
 ) -> None:
     """Write an HTML page on MODEL that needs no network.
 
@@ -53,8 +52,7 @@ def report(
     time and size compared with dense centroids. With DATA, the rows are counted, drawn and used for the times; they are
     read once, block by block.
     """
-    from quickmeans import QKMeans
     from quickmeans.report import write_report
 
-    write_report(load_model(model, QKMeans), output, rows, image_shape=image_shape, title=title)
+    write_report(model, output, rows, image_shape=image_shape, title=title)
     click.echo(f"{output} has been written; open it in a browser.")

@@ -10,57 +10,58 @@ from numpy.typing import NDArray
 from quickmeans.data.errors import naming_errors
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.parts import Part, record_batches, row_groups
+from quickmeans.data.reading import Reading
+from quickmeans.data.selection import LIST, NUMBER, kind_of_name, matching, select, warn_of_ids
 from quickmeans.data.source import RowSource, check_rows_dtype
-from quickmeans.data.tables import (
-    choose_columns,
-    decodes_on_threads,
-    import_pyarrow,
-    refuse_numbers_as_names,
-)
+from quickmeans.data.tables import decodes_on_threads, import_pyarrow
 from quickmeans.data.transposed import transpose
 
 _NOT_READ = "cannot be read to its end"
 
 
-def open_dataset(path: str, kind: str, columns: Sequence[str] | None) -> "ArrowSource":
+def open_dataset(path: str, kind: str, reading: Reading) -> "ArrowSource":
     """A file, or all files of a directory in the order of their names."""
     pa = import_pyarrow()
     with naming_errors(path, f"cannot be read as {kind}, or is cut short"):
-        return ArrowSource(pa.dataset.dataset(path, format=kind), columns, path)
+        return ArrowSource(pa.dataset.dataset(path, format=kind), reading, path)
+
+
+def as_dataset(rows: Any) -> Any:
+    """A dataset itself, or that of a table in memory."""
+    return rows if hasattr(rows, "get_fragments") else import_pyarrow().dataset.dataset(rows)
 
 
 class ArrowSource(RowSource):
     """Numeric columns, each of which is a feature; or one column of lists of equal length, each of which is a row."""
 
-    def __init__(self, dataset: Any, columns: Sequence[str] | None, name: str = "the dataset") -> None:
-        self.name, self.dataset = name, dataset
+    def __init__(self, dataset: Any, reading: Reading, name: str = "the dataset") -> None:
+        self.name, self.dataset, self._reading = name, dataset, reading
         if "Local" in type(getattr(dataset, "filesystem", None)).__name__:
             self.paths = dataset.files
-        if self._has_format("Csv"):
-            refuse_numbers_as_names(dataset.schema.names, name)
-        self.selected = choose_columns(dataset.schema.names, columns, name)
+        self.selected = select({field.name: _kind(field) for field in dataset.schema}, reading, name)
         types = [dataset.schema.field(column).type for column in self.selected]
         self.is_list = len(types) == 1 and _is_list(types[0])
         if self.is_list:
             self.dtype = check_rows_dtype(np.dtype(types[0].value_type.to_pandas_dtype()), name)
             self.n_columns = self._list_length(types[0])
         else:
-            self.dtype = np.dtype(np.result_type(*map(self._number, self.selected, types)))
+            dtypes = [np.dtype(kind.to_pandas_dtype()) for kind in types]
+            if reading.missing != "error":  # whole numbers cannot say that they are missing
+                dtypes = [np.dtype(np.float64) if dtype.kind in "iu" else dtype for dtype in dtypes]
+            self.dtype = np.dtype(np.result_type(*dtypes))
             self.n_columns, self.columns = len(types), self.selected
         self.n_rows = None if self._has_format("Csv") else dataset.count_rows()
+        if reading.columns is None and not self.is_list:
+            self._warn_of_ids(types)
 
     def _has_format(self, kind: str) -> bool:
         return type(getattr(self.dataset, "format", None)).__name__.startswith(kind)
 
-    def _number(self, column: str, kind: Any) -> np.dtype[Any]:
-        types = import_pyarrow().types
-        if not (types.is_integer(kind) or types.is_floating(kind)):
-            held = "no values" if types.is_null(kind) else f"{kind}, not numbers"
-            raise ValueError(
-                f"Column {column!r} of {self.name} holds {held}; choose columns (--columns) that have numbers."
-            )
-        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-        return dtype
+    def _warn_of_ids(self, types: Sequence[Any]) -> None:
+        if any(import_pyarrow().types.is_integer(kind) for kind in types):
+            first = next((batch for batch in self._scan(self.dataset, self.chunk_rows) if len(batch)), None)
+            if first is not None and not any(column.null_count for column in first.columns):
+                warn_of_ids(self.selected, self._rows(first, 0, ChunkMemory()), self.name)
 
     def _list_length(self, kind: Any) -> int:
         if hasattr(kind, "list_size"):
@@ -75,6 +76,13 @@ class ArrowSource(RowSource):
         first, memory = 0, ChunkMemory()
         for batch in self._scan(self.dataset, self.chunk_rows):
             yield self._rows(batch, first, memory)
+            first += len(batch)
+
+    def tables(self, keep: Sequence[str]) -> Iterator[tuple[NDArray[Any], Any]]:
+        kept, first, memory = matching(self.dataset.schema.names, keep, self.name)[1], 0, ChunkMemory()
+        columns = list(dict.fromkeys([*self.selected, *kept]))
+        for batch in self._scan(self.dataset, self.chunk_rows, columns):
+            yield self._rows(batch.select(self.selected), first, memory), batch.select(kept)
             first += len(batch)
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
@@ -101,10 +109,10 @@ class ArrowSource(RowSource):
                 return list(record_batches(self.dataset, self.selected, self.chunk_rows))
         return []
 
-    def _scan(self, rows: Any, batch_rows: int) -> Iterator[Any]:
+    def _scan(self, rows: Any, batch_rows: int, columns: list[str] | None = None) -> Iterator[Any]:
         """The record batches of the dataset or of a fragment of it."""
         batches = rows.to_batches(
-            columns=self.selected,
+            columns=columns or self.selected,
             batch_size=batch_rows,
             batch_readahead=2,  # batches are as large as chunks, and no more are needed to keep the decoder busy
             fragment_readahead=1,
@@ -120,7 +128,8 @@ class ArrowSource(RowSource):
 
     def _rows(self, batch: Any, first: int, memory: ChunkMemory) -> NDArray[Any]:
         """The rows of a record batch, the first of which has this number."""
-        self._refuse_nulls(batch, first)
+        if self.is_list or self._reading.missing == "error":
+            self._refuse_nulls(batch, first)
         if self.is_list:
             return self._lists(batch.column(0), first)
         columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
@@ -130,7 +139,10 @@ class ArrowSource(RowSource):
         for name, column in zip(self.selected, batch.columns, strict=True):
             if column.null_count:
                 row = first + int(np.argmax(np.asarray(column.is_null())))
-                raise ValueError(f"Input X has no number in column {name!r} ({self.locate(row)}); fill or drop it.")
+                raise ValueError(
+                    f"Input X has no number in column {name!r} ({self.locate(row)}); fill it, or choose what to do "
+                    "with missing values (--missing drop or mean)."
+                )
 
     def _lists(self, column: Any, first: int) -> NDArray[Any]:
         if not hasattr(column.type, "list_size"):
@@ -157,6 +169,16 @@ class ArrowSource(RowSource):
                 return f"row {row} of {fragment.path}"
             row -= n
         return super().locate(row)
+
+
+def _kind(field: Any) -> str:
+    """What a column holds."""
+    types = import_pyarrow().types
+    if types.is_integer(field.type) or types.is_floating(field.type):
+        return kind_of_name(field.name) or NUMBER
+    if _is_list(field.type) and (types.is_integer(field.type.value_type) or types.is_floating(field.type.value_type)):
+        return LIST
+    return "no values" if types.is_null(field.type) else str(field.type)
 
 
 def _is_list(kind: Any) -> bool:

@@ -1,6 +1,6 @@
 """A source that reports how many rows have been read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,11 @@ class CountedRows(RowSource):
     def chunks(self) -> Iterator[NDArray[Any]]:
         for chunk in self.rows.chunks():
             yield chunk
+            self.report(len(chunk))
+
+    def tables(self, keep: Sequence[str]) -> Iterator[tuple[NDArray[Any], Any]]:
+        for chunk, table in self.rows.tables(keep):
+            yield chunk, table
             self.report(len(chunk))
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:

@@ -14,15 +14,49 @@ class Columns(Protocol):
 
 
 def with_columns(X: Any) -> Any:
-    """X, or a NumPy array of it if X has one axis and the array has two, as with a polars series of arrays.
+    """X, or a 2-D array if X is a column of lists of pandas, polars or pyarrow, or a frame with no other column.
 
     scikit-learn finds the number of features in the shape of X, and finds none in such a shape.
     """
     shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 1 and hasattr(X, "columns"):
+        column = with_columns(X[X.columns[0]])
+        return column if getattr(column, "ndim", 0) == 2 else X
+    if hasattr(X, "flatten") and hasattr(X, "combine_chunks"):  # a chunked array of pyarrow
+        return _lists(X)
     if isinstance(shape, tuple) and len(shape) == 1 and hasattr(X, "__array__"):
         array = np.asarray(X)
+        if array.dtype == object and len(array) and np.ndim(array[0]) == 1 and not isinstance(array[0], str):
+            return _stacked(array)
         return array if array.ndim == 2 else X
     return X
+
+
+def _lists(X: Any) -> Any:
+    """The lists of a chunked array of pyarrow as rows; X itself if it has numbers."""
+    if not hasattr(X.type, "value_type"):
+        return X
+    if X.null_count:
+        raise ValueError(f"X has {X.null_count} empty values; every value must be a list of numbers.")
+    lists = X.combine_chunks()
+    if not hasattr(X.type, "list_size"):
+        _check_lengths(np.unique(lists.value_lengths()))
+    return lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), -1)
+
+
+def _stacked(lists: Any) -> Any:
+    """Lists of equal length as the rows of an array."""
+    try:
+        sizes = np.unique([len(row) for row in lists])
+    except TypeError:
+        raise ValueError("X has values that are no lists; every value must be a list of numbers.") from None
+    _check_lengths(sizes)
+    return np.stack(lists.tolist())
+
+
+def _check_lengths(sizes: Any) -> None:
+    if len(sizes) != 1:
+        raise ValueError(f"X has lists of {sizes[0]} and of {sizes[-1]} numbers; all must have the same length.")
 
 
 def check_features(model: Any, source: Columns, *, reset: bool) -> None:

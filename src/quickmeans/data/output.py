@@ -11,6 +11,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from quickmeans.atomic import replacing
+from quickmeans.data.tables import import_pyarrow
 
 
 def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32]]) -> int:
@@ -19,7 +20,7 @@ def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32
     Parameters
     ----------
     path : str or path
-        Ending in .npy, or in .parquet; a Parquet file has one column, "label".
+        Ending in .npy, .parquet or .csv; a table has one column, "label".
     labels : iterator of int32 arrays
         The labels of consecutive rows.
 
@@ -29,9 +30,9 @@ def write_labels(path: str | os.PathLike[str], labels: Iterator[NDArray[np.int32
         The number of labels.
     """
     target = Path(os.fsdecode(path))
-    writers = {".npy": _write_npy, ".parquet": _write_parquet}
+    writers = {".npy": _write_npy, ".parquet": _write_table, ".csv": _write_table}
     if target.suffix not in writers:
-        raise ValueError(f"Labels are written to .npy or .parquet files, got {os.fsdecode(path)!r}.")
+        raise ValueError(f"Labels are written to .npy, .parquet or .csv files, got {os.fsdecode(path)!r}.")
     with replacing(target) as temporary:
         return writers[target.suffix](temporary, labels)
 
@@ -42,6 +43,13 @@ def write_rows(path: str | os.PathLike[str], rows: Iterator[NDArray[Any]]) -> tu
         first = next(rows)
         count = _write_array(temporary, chain([first], rows), first.dtype.newbyteorder("<"), first.shape[1:])
     return (count, *first.shape[1:])
+
+
+def write_tables(path: str | os.PathLike[str], tables: Iterator[Any]) -> int:
+    """Write tables of pyarrow, all with the columns of the first, to a .parquet or .csv file; returns the row count."""
+    with replacing(path) as temporary:
+        first = next(tables)
+        return _write_parts(temporary, first.schema, chain([first], tables))
 
 
 def _write_npy(path: Path, labels: Iterator[NDArray[np.int32]]) -> int:
@@ -68,15 +76,20 @@ def _write_header(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...])
     npy_format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
 
 
-def _write_parquet(path: Path, labels: Iterator[NDArray[np.int32]]) -> int:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ImportError("Parquet files need pyarrow: pip install 'quickmeans[files]'.") from None
-    schema, count = pa.schema([("label", pa.int32())]), 0
-    with pq.ParquetWriter(path, schema) as writer:
-        for chunk in labels:
-            writer.write_table(pa.table([pa.array(chunk, pa.int32())], schema))
-            count += len(chunk)
+def _write_table(path: Path, labels: Iterator[NDArray[np.int32]]) -> int:
+    pa = import_pyarrow()
+    schema = pa.schema([("label", pa.int32())])
+    return _write_parts(path, schema, (pa.table([pa.array(chunk, pa.int32())], schema) for chunk in labels))
+
+
+def _write_parts(path: Path, schema: Any, tables: Iterator[Any]) -> int:
+    """Write tables of this schema one after the other, as CSV or Parquet, and return their number of rows."""
+    pa, count = import_pyarrow(), 0
+    import pyarrow.parquet
+
+    writer = pa.csv.CSVWriter if path.suffix == ".csv" else pyarrow.parquet.ParquetWriter
+    with writer(path, schema) as file:
+        for table in tables:
+            file.write_table(table)
+            count += len(table)
     return count

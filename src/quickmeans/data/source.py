@@ -52,6 +52,26 @@ class RowSource(ABC):
             The next rows. Another thread reads it while the next chunk is made, so it must not be changed any more.
         """
 
+    def tables(self, keep: Sequence[str]) -> Iterator[tuple[NDArray[Any], Any]]:
+        """Read all rows in order, with other columns of the table that they come from.
+
+        Parameters
+        ----------
+        keep : list of str
+            Names of columns, or patterns.
+
+        Yields
+        ------
+        chunk : array
+            As from :meth:`chunks`.
+        table : pyarrow.Table or pyarrow.RecordBatch
+            The other columns of the same rows.
+        """
+        if keep:
+            raise ValueError(f"{self.name} is no table, so it has no columns {', '.join(map(repr, keep))} to keep.")
+        for chunk in self.chunks():
+            yield chunk, None
+
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
         """Read the rows with the given numbers.
 

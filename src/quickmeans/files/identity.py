@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # These parameters change how far, how fast and how visibly a fit runs, but not what it computes.
-_FREE = {"max_iter", "n_threads", "verbose", "callback", "checkpoint"}
+_FREE = {"max_iter", "n_threads", "verbose", "callback", "checkpoint", "algorithm", "copy_x"}
 
 
 def identity_of_data(

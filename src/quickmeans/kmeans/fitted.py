@@ -1,5 +1,6 @@
 """Clusters that have been fitted: how new rows are assigned to them, and what a file holds of them."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from quickmeans.kmeans.product_rows import ProductRows
 from quickmeans.kmeans.screen import Screen
 from quickmeans.state import UNSIGNED, Facts, State, narrow
 from quickmeans.transform import SparseProduct
+
+_MORE_SECONDS = 8  # candidates for a second centroid, beside those that the label needs
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,32 @@ class FittedClusters:
         return Squares(self.labels_function(n_threads), self.centers)
 
     def assign_function(
-        self, n_threads: int, *, exact: bool = False
-    ) -> Callable[[int, NDArray[Any]], tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float64]]]:
-        """A function that returns a block with its labels and squared distances in float64."""
-        label, centers, geometry = self.labels_function(n_threads, exact=exact), self.centers, self.assigner.geometry
+        self, n_threads: int, *, exact: bool = False, second: bool = False
+    ) -> Callable[[int, NDArray[Any]], tuple[NDArray[Any], ...]]:
+        """A function that returns a block with its labels and squared distances in float64.
 
-        def assign(first: int, block: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[np.float64]]:
+        With `second` the nearest other centroids, and the squared distances from them, follow.
+        """
+        label, centers, geometry = self.labels_function(n_threads, exact=exact), self.centers, self.assigner.geometry
+        if second and len(centers) < 2:
+            raise ValueError("A second nearest centroid needs two clusters or more, but the model has one.")
+
+        def assign(first: int, block: NDArray[Any]) -> tuple[NDArray[Any], ...]:
             labels = label(first, block)
-            return block, labels, difference_squares(block, labels, centers, geometry, n_threads)
+            squares = difference_squares(block, labels, centers, geometry, n_threads)
+            if not second:
+                return block, labels, squares
+            others = self._second(block, labels, n_threads)
+            return block, labels, squares, others, difference_squares(block, others, centers, geometry, n_threads)
 
         return assign
+
+    def _second(self, block: NDArray[Any], labels: NDArray[np.int32], n_threads: int) -> NDArray[np.int32]:
+        """The nearest centroids but those of the labels."""
+        n_listed = min(len(self.cluster_centers), 2 + _MORE_SECONDS + math.ceil(self.n_candidates))
+        found, scores = self.assigner.nearest(block, 2, n_listed, n_threads)
+        scores = np.where(found == labels[:, None], -np.inf, scores)
+        return np.take_along_axis(found, scores.argmax(axis=1)[:, None], axis=1)[:, 0].astype(np.int32)
 
     def distances_function(self, dtype: Any, n_threads: int) -> Distances:
         """A function that computes the distances of rows from all centroids."""

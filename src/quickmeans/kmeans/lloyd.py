@@ -39,6 +39,11 @@ class Means:
     converged: bool = False
     interrupted: bool = False
 
+    def repeat_last(self) -> None:
+        """Let the last iteration, which found that the centroids rest, be made again."""
+        self.n_iter, self.converged = self.n_iter - 1, False
+        del self.history[-2:]
+
     def assigned_by(self, assigner: Assigner) -> "Iterate":
         """The iterate with these centroids and their assigner."""
         return Iterate(**vars(self), assigner=assigner)
@@ -122,10 +127,12 @@ def lloyd_natively(
     Without an observer all iterations are one native call. An empty cluster gets a part of the cluster that gains most
     by a split, as long as that lowers the objective.
     """
-    native, lowest = search.native, np.inf
+    native, lowest, moved = search.native, np.inf, 0
     while iterate.n_iter < max_iter and not iterate.converged:
         try:
-            native.iterate(1 if observe else max_iter - iterate.n_iter, tol / search.square_unit, until_empty=True)
+            most = 1 if observe or moved else max_iter - iterate.n_iter
+            least_shift = -1.0 if moved else tol / search.square_unit  # shifts do not have the move of a split
+            native.iterate(most, least_shift, until_empty=True)
         finally:  # Ctrl-C leaves the iterations that were complete
             objectives = native.history
             iterate.history += [search.objective_unit * objective for objective in objectives]

@@ -125,9 +125,11 @@ def _run_natively(points: Points, context: Context, choose: ScreenChooser, progr
             stopped = lloyd_natively(search, means, max_iter=most, tol=tol, observe=observe)
     if points.result_dtype == np.float64 and not (stopped or means.interrupted) and means.n_iter < most:
         means = iterate = means.assigned_by(choose.dense(means.centers))
-        means.converged, passes = False, points.rows.passes(points, settings.n_clusters, stateless=False)
+        later = observe and _later_than(means.n_iter, observe)
+        means.repeat_last()
+        passes = points.rows.passes(points, settings.n_clusters, stateless=False)
         with stopping_at_interrupt(means):
-            lloyd(passes, iterate, choose.dense, max_iter=most, tol=tol, observe=observe)
+            lloyd(passes, iterate, choose.dense, max_iter=most, tol=tol, observe=later)
     means.centers = points.rounded(means.centers)
     iterate = means.assigned_by(screen_to_keep(choose, means, search.cluster_weights()))
     return finish(partial(last_pass, points), iterate)
@@ -177,6 +179,11 @@ def _iterated(
     if settings.learns_product:
         return finish(passes.last, iterate)
     return finish_means(passes.last, points, iterate, choose)
+
+
+def _later_than(n_iter: int, observe: Observer) -> Observer:
+    """An observer of the iterations after the first so many, which the given one has seen."""
+    return lambda iteration, objective: iteration > n_iter and observe(iteration, objective)
 
 
 def assigner_maker(

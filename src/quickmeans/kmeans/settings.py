@@ -17,6 +17,8 @@ from quickmeans.transform.solvers import Solver, SolverSettings, solver_by
 # init(X, n_clusters, random_state=...) -> centroids
 Init = str | NDArray[np.float64] | Callable[..., Any]
 INITS = ("k-means++", "random")
+METRICS = ("euclidean", "cosine")
+ALGORITHMS = ("lloyd", "elkan")  # of scikit-learn; accepted, and all the same here
 
 
 class Effort(NamedTuple):
@@ -103,7 +105,7 @@ class Settings:
             max_iter=int(p["max_iter"]),
             tol=float(p["tol"]),
             effort=_effort(p["search"], p["init"]),
-            spherical=bool(p["spherical"]),
+            spherical=p["metric"] == "cosine",
             batch_size=None if p["batch_size"] is None else int(p["batch_size"]),
             size_bounds=_size_bounds(p),
             stateless=p["checkpoint"] is not None,
@@ -131,6 +133,8 @@ def _effort(search: str, init: Any) -> Effort:
 
 def n_runs(n_init: int | str, init: Any) -> int:
     """How many runs are made, each from a start of its own."""
+    if not (isinstance(init, str) or callable(init)):
+        return 1
     if n_init != "auto":
         return int(n_init)
     return 10 if callable(init) else 1
@@ -148,8 +152,12 @@ def _check(p: dict[str, Any]) -> None:
             check_whole(name, p[name], least, " or 'auto'", most=most)
     if not (isinstance(p["search"], str) and p["search"] in SEARCHES):
         raise ValueError(f"search must be 'auto', 'none' or 'thorough', got {p['search']!r}.")
-    if check_flag("spherical", p["spherical"]) and p["shortlist"] == 0:
-        raise ValueError("spherical k-means needs a shortlist: rows of a product do not have length one.")
+    for name, known in (("metric", METRICS), ("algorithm", ALGORITHMS)):
+        if not (isinstance(p[name], str) and p[name] in known):
+            raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {p[name]!r}.")
+    if p["metric"] == "cosine" and p["shortlist"] == 0:
+        raise ValueError("metric='cosine' needs a shortlist: rows of a product do not have length one.")
+    check_flag("copy_x", p["copy_x"])
     if not isinstance(p["verbose"], bool):
         check_whole("verbose", p["verbose"], 0, ", True or False")
     if isinstance(p["init"], str) and p["init"] not in INITS:

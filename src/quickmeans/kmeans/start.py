@@ -362,7 +362,10 @@ def check_centers(init: Any, shape: tuple[int, int], geometry: Geometry) -> NDAr
     if not np.isfinite(centers).all():
         raise ValueError("Input init contains NaN or infinity; every entry must be finite.")
     if centers.shape != shape:
-        raise ValueError(f"init must have shape {shape}, one row per cluster, got {centers.shape}.")
+        axis, what = (0, "clusters") if centers.shape[:1] != shape[:1] else (1, "features of the data")
+        raise ValueError(
+            f"The shape of the initial centers {centers.shape} does not match the number of {what} {shape[axis]}."
+        )
     with np.errstate(over="ignore"):
         if not np.isfinite(np.einsum("kd,kd->", centers, centers)):
             raise ValueError("The squares of the numbers in init overflow float64; scale X and init.")
