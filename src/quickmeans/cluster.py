@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.data.output import write_labels
+from quickmeans.export.exports import Exports
 from quickmeans.files import container
 from quickmeans.files.checkpoints import Checkpoint
 from quickmeans.kmeans.fitted import FittedClusters
@@ -29,7 +30,9 @@ from quickmeans.validation import check_rows, check_sample_weight, parameters_of
 _NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 
-class QKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class QKMeans(
+    Exports, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     r"""K-means whose assignment step goes through a product of small or sparse matrices.
 
     .. math:: \min \; \sum_i w_i \min_k \|x_i - u_k\|^2
