@@ -84,6 +84,7 @@ def _index(model: QKNeighbors) -> Facts:
         "metric": model.metric_,
         "lists": len(model.quantizer_.cluster_centers_),
         "nprobe": model.nprobe_,
+        "recall": model.recall_,
         "payload": model.payload,
         "product": _product(model.quantizer_.product_),
         "dense_bytes": 4 * model.n_samples_fit_ * model.n_features_in_,
@@ -130,9 +131,14 @@ def _features_lines(facts: Facts) -> Lines:
 
 
 def _index_lines(facts: Facts) -> Lines:
+    measured = "not measured, because nprobe was given"
+    if facts["recall"] is not None:
+        lost = "" if facts["payload"] == "flat" else f", without what {facts['payload']} loses"
+        measured = f"{facts['recall']:.3f}, measured on a sample of the rows{lost}"
     return [
         (facts["kind"], f"{facts['rows']} rows, {facts['features']} features, {facts['metric']}"),
         ("lists", f"{facts['lists']}, {facts['nprobe']} searched per query; payload {facts['payload']}"),
+        ("recall", measured),
     ]
 
 

@@ -11,7 +11,7 @@ from quickmeans.data.array import ArraySource
 from quickmeans.data.iterator import ONLY_ONCE, IteratorSource
 from quickmeans.data.source import RowSource
 
-_TABLES = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".csv": "csv"}
+TABLES = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".csv": "csv"}
 _HDF5 = (".hdf5", ".h5", ".hdf")
 _VECS = (".fvecs", ".ivecs", ".bvecs")
 
@@ -88,7 +88,7 @@ def _open_path(path: str, key: str | None, columns: Sequence[str] | None) -> Row
         open(path, "rb").close()  # the system's error says what is wrong with a missing or unreadable file
         if os.path.isfile(path) and not os.path.getsize(path):
             raise ValueError(f"{path} is empty, a file of 0 bytes; it must hold rows of numbers.")
-    kind = "parquet" if is_directory else _TABLES.get(ending)
+    kind = "parquet" if is_directory else TABLES.get(ending)
     if key is not None and ending != ".npz" and ending not in _HDF5:
         raise ValueError(f"key names an array of an .npz or HDF5 file, but {path} is neither.")
     if columns is not None and kind is None:
