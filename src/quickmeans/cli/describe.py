@@ -158,7 +158,9 @@ def _objective_lines(facts: Facts) -> Lines:
     history = facts["objective_history"]
     result = [("objective", f"{facts['objective']:.6g} after {facts['iterations']} iterations")]
     if len(history) > 1:
-        result.append(("history", f"{sparkline(history)} from {history[0]:.6g} on"))
+        above = [max(value - history[-1], 0.0) for value in history]
+        percent = 100 * above[0] / history[-1] if history[-1] else 0.0
+        result.append(("history", f"{sparkline(above)} at first {percent:.2g} % above the last value"))
     return result
 
 

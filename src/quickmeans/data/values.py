@@ -15,6 +15,7 @@ from quickmeans.data.tables import import_pyarrow
 
 _SHOWN = 20  # names of columns in an error message
 _BATCH = 1 << 14  # rows that are read at a time
+_DAMAGED = "cannot be read as a table, or is cut short"
 
 
 def column_values(path: str | os.PathLike[str], name: str, index: NDArray[np.int64] | None = None) -> NDArray[Any]:
@@ -23,13 +24,8 @@ def column_values(path: str | os.PathLike[str], name: str, index: NDArray[np.int
     Only those of the rows `index`, if it is given; its numbers must ascend.
     """
     path = os.fsdecode(path)
-    kind = "parquet" if os.path.isdir(path) else TABLES.get(Path(path).suffix.lower())
-    if kind is None:
-        raise ValueError(f"{path} is not a table (Parquet, Arrow, CSV), and has no column {name!r}.")
-    pa = import_pyarrow()
-    with naming_errors(path, f"cannot be read as {kind}, or is cut short"):
-        dataset = pa.dataset.dataset(path, format=kind)
-        refuse_unknown(name, dataset.schema.names, path)
+    with naming_errors(path, _DAMAGED):
+        dataset = check_column(path, name)
         parts, first = [], 0
         for batch in dataset.to_batches(columns=[name], batch_size=_BATCH):
             values = batch.column(0).to_numpy(zero_copy_only=False)
@@ -39,6 +35,17 @@ def column_values(path: str | os.PathLike[str], name: str, index: NDArray[np.int
             first += len(batch)
             parts.append(values)
     return np.concatenate(parts) if parts else np.empty(0, object)
+
+
+def check_column(path: str, name: str) -> Any:
+    """The dataset of pyarrow in these files; a column that it does not have is refused."""
+    kind = "parquet" if os.path.isdir(path) else TABLES.get(Path(path).suffix.lower())
+    if kind is None:
+        raise ValueError(f"{path} is not a table (Parquet, Arrow, CSV), and has no column {name!r}.")
+    with naming_errors(path, _DAMAGED):
+        dataset = import_pyarrow().dataset.dataset(path, format=kind)
+        refuse_unknown(name, dataset.schema.names, path)
+    return dataset
 
 
 def refuse_unknown(name: str, names: Collection[str], table: str) -> None:
