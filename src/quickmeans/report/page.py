@@ -53,7 +53,7 @@ _PAGE = """<!doctype html>
 class Report:
     """An HTML page on a fitted model. A notebook shows it when it is the value of a cell.
 
-    Attributes
+    Parameters
     ----------
     html : str
         The page, which needs no network.
