@@ -329,6 +329,6 @@ def test_numbers_for_people():
     assert [size(n) for n in (999, 1000, 803_000, 2_500_000_000)] == ["999 B", "1 kB", "803 kB", "2.5 GB"]
     assert [seconds(t) for t in (0.0123, 5, 125)] == ["12.3 ms", "5.0 s", "2 min 05 s"]
     assert [count(n) for n in (9999, 12_345, 4_560_000, 7.8e9)] == ["9999", "12.3k", "4.56M", "7.8G"]
-    assert sparkline([3, 2, 1]) in ("█▅▁", "#-_", "█▄▁")
+    assert sparkline([3, 2, 0]) in ("█▆▁", "#=_")
     assert len(sparkline(range(1000))) == 24
-    assert sparkline([5, 5]) in ("▁▁", "__")
+    assert sparkline([5, 5]) in ("██", "##")

@@ -19,7 +19,7 @@ LAYERS = [
     ["kmeans"],
     ["data", "distributed"],
     ["files"],
-    ["search", "nystroem"],
+    ["search", "nystroem", "export"],
     ["validation", "progress", "warned"],
     ["inspection"],
     ["cluster"],
@@ -32,7 +32,14 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 # Packages from outside, and the lowest layer that may import them.
-OUTSIDE = {"sklearn": "data", "safetensors": "files", "faiss": "search", "dask": "distributed", "pyarrow": "data"}
+OUTSIDE = {
+    "sklearn": "data",
+    "safetensors": "files",
+    "faiss": "search",
+    "dask": "distributed",
+    "pyarrow": "data",
+    "onnx": "export",
+}
 
 
 def module_name(path):

@@ -29,7 +29,7 @@ from quickmeans.report.survey import survey_rows
 from quickmeans.report.svg import number, short, ticks
 
 VOID = {"meta", "link", "img", "br", "circle", "line", "rect", "polyline", "path", "image"}
-FIGURES = ["centroids", "map", "time", "sizes", "objective", "result", "factors", "parameters"]
+FIGURES = ["centroids", "clusters", "map", "time", "sizes", "objective", "result", "factors", "parameters"]
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,11 @@ def exact(digits):
 @pytest.fixture(scope="module")
 def small(digits):
     return QKMeans(40, shortlist=0, compression=8, max_iter=5, random_state=0).fit(digits)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr("quickmeans.report.cost._ROUND", 1e-3)  # seconds of a round: these tests need no right times
 
 
 # ---- parts ----------------------------------------------------------------------------------------------------------
@@ -97,8 +102,7 @@ def test_numbers_for_people():
 
 
 def test_image_shapes():
-    assert check_image_shape(None, 64) == (8, 8)
-    assert check_image_shape(None, 60) is check_image_shape(None, 4) is None
+    assert check_image_shape(None, 64) is check_image_shape(None, 256) is None  # embeddings are no images
     assert check_image_shape([4, 5, 3], 60) == (4, 5, 3)
     for wrong in ((8, 9), (64,), (4, 4, 4), (-8, -8)):
         with pytest.raises(ValueError, match="product of 64, the number of features"):
@@ -205,7 +209,7 @@ def ids(page):
 
 
 def test_a_page_with_rows(exact, digits, tmp_path):
-    page = page_of(exact, tmp_path, digits, title="<b>Digits & more")
+    page = page_of(exact, tmp_path, digits, image_shape=(8, 8), title="<b>Digits & more")
     assert ids(page) == FIGURES
     assert page.words.count("<b>Digits & more") == 2
     assert sum(image["alt"].startswith("Centroid") for image in page.every("img")) == 40
@@ -223,7 +227,7 @@ def test_a_page_from_files(small, digits, tmp_path):
     page = page_of(loaded, tmp_path, tmp_path / "rows.npy")
     assert ids(page) == FIGURES
     bare = page_of(loaded, tmp_path)
-    assert ids(bare) == [name for name in FIGURES if name != "sizes"]
+    assert ids(bare) == [name for name in FIGURES if name not in ("clusters", "sizes")]
     assert any("not known" in words for words in bare.words)
 
 
@@ -381,7 +385,7 @@ def chromium(tmp_path_factory):
 def pages(exact, digits, tmp_path_factory):
     """One with images and rows, one with a heat map and without."""
     folder = tmp_path_factory.mktemp("pages")
-    write_report(exact, folder / "images.html", digits)
+    write_report(exact, folder / "images.html", digits, image_shape=(8, 8))
     X = np.random.default_rng(0).standard_normal((3000, 30)) @ np.random.default_rng(1).standard_normal((30, 500))
     write_report(QKMeans(150, shortlist=0, max_iter=3, random_state=0).fit(X), folder / "heat.html")
     return folder

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.checks import check_flag
 from quickmeans.data.output import write_labels
+from quickmeans.export.exports import Exports
 from quickmeans.files import container
 from quickmeans.files.checkpoints import Checkpoint
 from quickmeans.inspection import InspectionMixin
@@ -34,6 +35,7 @@ _NOT_STORED = {"n_threads", "callback", "checkpoint"}
 
 class QKMeans(
     InspectionMixin,
+    Exports,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
-from quickmeans.data.features import with_columns
-from quickmeans.data.memory_rows import MemoryRows
-from quickmeans.data.rows import as_rows
+from quickmeans.data.features import check_features, with_columns
+from quickmeans.data.open import as_source
 from quickmeans.files import container
+from quickmeans.kmeans.rows import joined
 from quickmeans.nystroem.choice import (
     CHOICES,
+    NEED_MEMORY,
     Chosen,
     Problem,
     compressed_centers,
@@ -31,6 +32,7 @@ from quickmeans.nystroem.choice import (
 )
 from quickmeans.nystroem.features import features, kernel_values, relative_error, root_inverse
 from quickmeans.nystroem.gamma import check_gamma, mean_and_spread, resolve_gamma
+from quickmeans.nystroem.input import Input, MemoryInput, SourceInput
 from quickmeans.nystroem.kernels import NAMES, Landmarks, check_kernel, make_kernel
 from quickmeans.nystroem.storage import stored_arrays
 from quickmeans.rollback import unchanged_on_error
@@ -145,18 +147,25 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---- fitting --------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks for the rows of X, an array or a sparse matrix; y is ignored.
+        """Choose the landmarks for the rows of X. If that fails, an earlier fit stays as it was.
 
-        If that fails, an earlier fit stays as it was.
+        Parameters
+        ----------
+        X : array, sparse matrix, or anything :func:`quickmeans.open_rows` takes
+            The rows. Those of files and functions are read block by block; only ``landmarks="leverage"`` reads all of
+            them into memory.
+        y : ignored
         """
         self._check_parameters()
         with unchanged_on_error(self):
-            rows = self._check_rows(X, reset=True)
+            given = self._check_rows(X, reset=True)
+            if isinstance(self.landmarks, str) and self.landmarks in NEED_MEMORY:
+                given = given.whole()
             n_threads = resolve_threads(self.n_threads)
-            mean, spread = mean_and_spread(rows, n_threads)
+            mean, spread = mean_and_spread(given.rows, n_threads)
             self.gamma_ = resolve_gamma(self.gamma, mean, spread)
             self.kernel_, self._powers = self.kernel, (self.degree, self.coef0)
-            landmarks, self.component_indices_ = self._chosen(rows, mean)
+            landmarks, self.component_indices_ = self._chosen(given, mean)
             self._set_landmarks(landmarks)
             dtype = landmarks.product.dtype
             W = self._values.values(landmarks.rows(), n_threads)
@@ -170,25 +179,25 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._values = make_kernel(kernel, self.gamma_, degree, coef0, landmarks)
         self._n_features_out = len(self.components_)
 
-    def _chosen(self, rows: MemoryRows, mean: NDArray[np.float64]) -> Chosen:
+    def _chosen(self, given: Input, mean: NDArray[np.float64]) -> Chosen:
         """The landmarks, and which rows they are if they are rows."""
-        n_rows, n_columns = rows.shape
-        dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
+        (n_rows, n_columns), dtype = given.rows.shape, given.dtype
         center = rounded(mean, dtype)
         problem = Problem(
-            rows=rows,
+            rows=given.rows,
+            X=given.given,
             mean=center,
             origin=center if self.kernel == "rbf" else np.zeros_like(center),
             dtype=dtype,
             n_landmarks=min(int(self.n_components), n_rows),
             kernel=partial(make_kernel, self.kernel, self.gamma_, self.degree, self.coef0),
             compression=self.compression,
-            cluster=partial(self._cluster, rows),
+            cluster=partial(self._cluster, given),
             rng=check_random_state(self.random_state),
             n_threads=resolve_threads(self.n_threads),
         )
         if isinstance(self.landmarks, QKMeans):
-            model = self._fitted(self.landmarks, rows)
+            model = self._fitted(self.landmarks, given)
             if model.product_ is not None and not model.assigner_.centers_are_means:
                 return product_rows(model.product_, model.mean_, dtype), None
             return compressed_centers(problem, model), None
@@ -199,21 +208,21 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             warnings.warn(f"{message}; there will be {n_rows} components.", stacklevel=3)
         return CHOICES[self.landmarks](problem)
 
-    def _cluster(self, rows: MemoryRows, n_clusters: int, seed: int) -> QKMeans:
+    def _cluster(self, given: Input, n_clusters: int, seed: int) -> QKMeans:
         model = QKMeans(n_clusters, max_iter=_ITERATIONS, random_state=seed, n_threads=self.n_threads)
-        return self._fitted(model, rows)
+        return self._fitted(model, given)
 
-    def _fitted(self, model: QKMeans, rows: MemoryRows) -> QKMeans:
+    def _fitted(self, model: QKMeans, given: Input) -> QKMeans:
         """The model, or its clone fitted to the rows."""
         try:
             check_is_fitted(model)
         except NotFittedError:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # about empty clusters: landmarks may be equal
-                model = clone(model).fit(rows.whole())
-        if model.n_features_in_ != rows.shape[1]:
+                model = clone(model).fit(given.given)
+        if model.n_features_in_ != given.rows.shape[1]:
             raise ValueError(
-                f"landmarks is a QKMeans fitted to {model.n_features_in_} features, but X has {rows.shape[1]}; "
+                f"landmarks is a QKMeans fitted to {model.n_features_in_} features, but X has {given.rows.shape[1]}; "
                 "they must be as many."
             )
         return model
@@ -221,7 +230,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     # ---- use ------------------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Compute the features of every row, an array of shape (n_samples, K)."""
+        """Compute the features of every row, an array of shape (n_samples, K); X is as for :meth:`fit`."""
         check_is_fitted(self)
         return self._features(self._check_rows(X))
 
@@ -232,7 +241,8 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         :math:`\tilde K(x, y) = c(x)\, W^+ c(y)'`; see :meth:`approximate_kernel`.
         """
         check_is_fitted(self)
-        return kernel_values(self._check_rows(X), self._values, resolve_threads(self.n_threads))
+        n_threads = resolve_threads(self.n_threads)
+        return joined(kernel_values(part, self._values, n_threads) for part in self._check_rows(X).parts())
 
     def approximate_kernel(self, X: Any, Y: Any = None) -> NDArray[Any]:
         r"""Compute :math:`\tilde K = C_X W^+ C_Y'`, the approximate kernel between the rows of X and of Y (None: X)."""
@@ -246,12 +256,14 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         For more than 5000 rows the error is estimated from 5000 of them, drawn by `random_state`.
         """
         check_is_fitted(self)
-        rows = self._check_rows(X)
+        rows = self._check_rows(X).rows
         n = rows.shape[0]
         seed = check_random_state(self.random_state).randint(2**31)
         drawn = np.random.default_rng(seed).permutation(n)[:_MOST_ROWS]  # another sample than that of the landmarks
-        sample = rows.take(np.sort(drawn) if n > _MOST_ROWS else slice(None))
-        return relative_error(sample, self._features(as_rows(sample)), self._values, n, resolve_threads(self.n_threads))
+        sample = rows.take(np.sort(drawn) if n > _MOST_ROWS else np.arange(n))
+        return relative_error(
+            sample, self._features(MemoryInput(sample)), self._values, n, resolve_threads(self.n_threads)
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to the file `path` for :func:`quickmeans.load`.
@@ -308,14 +320,20 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             model._values.values(mean[None].astype(dtype), 1)
         return model
 
-    def _features(self, rows: MemoryRows) -> NDArray[Any]:
-        normalization = self.normalization_.astype(np.result_type(self.normalization_.dtype, rows.dtype), copy=False)
-        return features(rows, self._values, normalization, resolve_threads(self.n_threads))
+    def _features(self, given: Input) -> NDArray[Any]:
+        n_threads, kernel = resolve_threads(self.n_threads), self._values
+        dtype = np.result_type(self.normalization_.dtype, given.dtype)
+        normalization = self.normalization_.astype(dtype, copy=False)
+        return joined(features(part, kernel, normalization, n_threads) for part in given.parts())
 
     # ---- checks ---------------------------------------------------------------------------------------------------
 
-    def _check_rows(self, X: Any, *, reset: bool = False) -> MemoryRows:
-        return as_rows(validate_data(self, with_columns(X), reset=reset, accept_sparse="csr", dtype=_TYPES))
+    def _check_rows(self, X: Any, *, reset: bool = False) -> Input:
+        source = as_source(X)
+        if source is not None:
+            check_features(self, source, reset=reset)
+            return SourceInput(source)
+        return MemoryInput(validate_data(self, with_columns(X), reset=reset, accept_sparse="csr", dtype=_TYPES))
 
     def _check_parameters(self) -> None:
         check_kernel(self.kernel)

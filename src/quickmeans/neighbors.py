@@ -1,5 +1,6 @@
 """QKNeighbors: nearest-neighbour search in inverted lists, with QKMeans as the coarse step."""
 
+from collections.abc import Iterable
 from copy import copy
 from functools import partial
 from os import PathLike
@@ -13,19 +14,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quickmeans.checks import check_whole, is_number
 from quickmeans.cluster import QKMeans
-from quickmeans.data.features import with_columns
+from quickmeans.data.features import check_features, with_columns
+from quickmeans.data.open import as_source
 from quickmeans.files import container, indexes
 from quickmeans.rollback import unchanged_on_error
-from quickmeans.search.ids import check_ids
+from quickmeans.search.ids import RowIds
 from quickmeans.search.index import InvertedIndex
+from quickmeans.search.input import ArrayInput, Input, SourceInput
 from quickmeans.search.lists import Lists, add_rows, build_lists, check_payload, exported, faiss_library, remove_rows
 from quickmeans.search.metrics import METRICS, Metric
 from quickmeans.search.queries import NeighborQueries, check_radius
-from quickmeans.search.rows import as_float32, with_directions
+from quickmeans.search.rows import as_float32
 from quickmeans.search.storage import write_lists
 from quickmeans.search.training import train
 from quickmeans.search.tuning import default_n_lists, fewest_probes, tuning_sample
-from quickmeans.state import UNSIGNED, State, narrow, storable_parameters
+from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
 
 _NOT_STORED = {"n_threads", "quantizer"}
@@ -75,6 +78,9 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         The metric of the fitted index.
     nprobe_ : int
         The number of lists that are searched by default.
+    recall_ : float or None
+        The share of its true neighbours that the sample finds in `nprobe_` lists, before any loss by the payload; None
+        if `nprobe` was given.
     n_samples_fit_ : int
         The number of rows that the index has now.
     n_features_in_ : int
@@ -124,41 +130,63 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
 
     # ---- the rows -------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Train the centroids on X and index its rows; row i gets the id i, and y is ignored.
+    def fit(self, X: Any, y: Any = None, *, ids: ArrayLike | None = None) -> Self:
+        """Train the centroids on X and index its rows.
 
         If that fails, an earlier index stays as it was.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or anything :func:`quickmeans.open_rows` takes
+            The rows. Those of files and functions are read block by block; the index holds what `payload` keeps.
+        y : ignored
+        ids : array-like of shape (n_samples,), default=None
+            Different whole numbers or strings that searches return. None: row i has the id i.
         """
         self._check_parameters()
         with unchanged_on_error(self):
             self.metric_ = self.metric
-            rows = self._check_rows(X, reset=True)
+            rows = self._input(X, reset=True)
             check_payload(self.payload, rows.shape[1])
+            new_ids = RowIds(np.zeros(0, np.bool_)).extended(rows.shape[0], ids)
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-            sample = tuning_sample(len(rows), rng)
+            sample = tuning_sample(rows.shape[0], rng)
             quantizer, labels = self._coarse(rows, sample, rng)
-            lists = build_lists(quantizer.cluster_centers_, self.payload, self._metric.similarity, rows, labels)
-            self.quantizer_, self._lists = quantizer, lists
-            self._removed = np.zeros(len(rows), np.bool_)
-            self.nprobe_ = self._tuned(rows, sample, labels)
+            lists = build_lists(quantizer.cluster_centers_, self.payload, self._metric.similarity, rows, labels, rng)
+            self.quantizer_, self._lists, self._row_ids = quantizer, lists, new_ids
+            self.nprobe_, self.recall_ = self._tuned(rows, sample, labels)
         return self
 
-    def add(self, X: Any) -> NDArray[np.int64]:
-        """Add rows to the index, and return their ids, which continue from the highest id so far."""
+    def add(self, X: Any, ids: ArrayLike | None = None) -> NDArray[Any]:
+        """Add rows to the index, and return their ids. If that fails, the index stays as it was.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        ids : array-like of shape (n_samples,), default=None
+            As for :meth:`fit`, and different from those of the rows in the index. None: ids continue from the highest
+            row number so far.
+        """
         check_is_fitted(self)
-        rows = self._check_rows(X)
-        labels = self.quantizer_.predict(with_directions(rows) if self._metric.similarity else rows)
-        ids = np.arange(self._n_ids, self._n_ids + len(rows))
-        add_rows(self._lists, rows, labels, ids)
-        self._removed = np.concatenate([self._removed, np.zeros(len(rows), np.bool_)])
-        return ids
+        rows, before = self._input(X), len(self._ids)
+        new_ids = self._ids.extended(rows.shape[0], ids)
+        labels = self.quantizer_.predict(rows.for_clusters())
+        numbers = np.arange(before, len(new_ids))
+        try:
+            for place, block in rows.blocks():
+                add_rows(self._lists, block, labels[place], numbers[place])
+        except BaseException:  # a file that cannot be read to its end
+            remove_rows(self._lists, numbers)
+            raise
+        self._row_ids = new_ids
+        return new_ids.of(numbers)
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove the rows with these `ids` from the index; if it does not have one of them, none is removed."""
         check_is_fitted(self)
-        known = check_ids(ids, self._removed)
-        remove_rows(self._lists, known)
-        self._removed[known] = True
+        rows = self._ids.rows(ids)
+        remove_rows(self._lists, rows)
+        self._row_ids = self._ids.without(rows)
 
     # ---- other places ---------------------------------------------------------------------------------------------
 
@@ -170,10 +198,12 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         faiss.IndexIVF
             For the metric "cosine" a ``faiss.IndexPreTransform``, which divides queries and added rows by their lengths
             and holds the ``IndexIVF``; scores are cosines. ``faiss.extract_index_ivf(index).nprobe`` sets the number of
-            lists to search for all metrics.
+            lists to search for all metrics. Its ids are those of this index; row numbers if these are strings, which
+            faiss does not have.
         """
         check_is_fitted(self)
-        return exported(self._lists, self.nprobe_, normalize=self.metric_ == "cosine")
+        numbers = None if self.has_string_ids else self._ids.own
+        return exported(self._lists, self.nprobe_, numbers, normalize=self.metric_ == "cosine")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the index to `path` and a file beside it, for :func:`quickmeans.load`.
@@ -190,16 +220,14 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             "parameters": storable_parameters(self.get_params(deep=False), _NOT_STORED),
             "metric": self.metric_,
             "nprobe": self.nprobe_,
+            "recall": self.recall_,
             "n_features_in": self.n_features_in_,
-            "n_ids": self._n_ids,
+            "n_ids": len(self._ids),
             "faiss_version": faiss_library().__version__,
             "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
         }
-        tensors = {
-            "quantizer": np.frombuffer(container.encode(self.quantizer_.to_state()), np.uint8),
-            "removed": narrow(np.flatnonzero(self._removed), self._n_ids),
-        }
-        return State(type(self).__name__, facts, tensors)
+        quantizer = np.frombuffer(container.encode(self.quantizer_.to_state()), np.uint8)
+        return State(type(self).__name__, facts, {"quantizer": quantizer} | self._ids.tensors())
 
     @classmethod
     def from_state(cls, state: State, lists: Lists) -> Self:
@@ -213,8 +241,8 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             raise ValueError("its lists must be those of its quantizer.")
         index.metric_ = state.choice("metric", METRICS)
         index.nprobe_, index.n_features_in_ = state.number("nprobe", int, 1, K), D
-        index._removed, index._lists = np.zeros(state.number("n_ids", int, 0), np.bool_), lists
-        index._removed[state.tensor("removed", 1, UNSIGNED)] = True
+        index.recall_ = None if state.facts.get("recall") is None else state.number("recall", float, 0.0, 1.0)
+        index._row_ids, index._lists = RowIds.from_state(state), lists
         index.__dict__.update(state.feature_names(D))
         state.finish()
         return index
@@ -231,14 +259,13 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         return InvertedIndex(self._lists, self._metric, coarse.assigner_, coarse.n_candidates_)
 
     @property
-    def _n_ids(self) -> int:
-        return len(self._removed)
+    def _ids(self) -> RowIds:
+        return self._row_ids
 
     def _coarse(
-        self, rows: NDArray[np.float32], sample: NDArray[np.int64], rng: np.random.Generator
+        self, rows: Input, sample: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[QKMeans, NDArray[np.int32]]:
         """The quantizer, fitted without the sample, and the labels of all rows."""
-        rows = with_directions(rows) if self._metric.similarity else rows
         given = self.quantizer
         if given is not None and hasattr(given, "cluster_centers_"):
             if given.cluster_centers_.shape[1] != rows.shape[1]:
@@ -247,8 +274,8 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
                 )
             given = copy(given)  # so that fitting the original again does not change the index
             given.__dict__.pop("feature_names_in_", None)
-            return given, given.predict(rows)
-        quantizer = self._new_quantizer(len(rows), rng)
+            return given, given.predict(rows.for_clusters())
+        quantizer = self._new_quantizer(rows.shape[0], rng)
         return quantizer, train(quantizer, rows, sample if self.nprobe == "auto" else None)
 
     def _new_quantizer(self, n_rows: int, rng: np.random.Generator) -> QKMeans:
@@ -266,22 +293,29 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             n_threads=self.n_threads,
         )
 
-    def _tuned(self, rows: NDArray[np.float32], sample: NDArray[np.int64], labels: NDArray[np.int32]) -> int:
-        """`nprobe` as a number."""
+    def _tuned(self, rows: Input, sample: NDArray[np.int64], labels: NDArray[np.int32]) -> tuple[int, float | None]:
+        """`nprobe` as a number, and the recall that was measured."""
         if self.nprobe != "auto":
-            return self._check_nprobe(self.nprobe)
+            return self._check_nprobe(self.nprobe), None
         centers, similarity = self.quantizer_.cluster_centers_, self._metric.similarity
         n_threads = resolve_threads(self.n_threads)
         return fewest_probes(rows, sample, labels, centers, self.n_neighbors, self.recall, similarity, n_threads)
 
     # ---- checks ---------------------------------------------------------------------------------------------------
 
-    def _check_rows(self, X: Any, *, reset: bool = False) -> NDArray[np.float32]:
+    def _input(self, X: Any, *, reset: bool = False) -> Input:
         """X in float32, row-major and finite; its rows have length one for cosines."""
+        source = as_source(X)
+        if source is not None:
+            check_features(self, source, reset=reset)
+            return SourceInput(source, self._metric)
         plain = type(X) is np.ndarray and X.dtype == np.float32 and X.ndim == 2 and not reset
         if not (plain and X.shape[1] == self.n_features_in_ and len(X) and not hasattr(self, "feature_names_in_")):
             X = validate_data(self, with_columns(X), reset=reset, dtype="numeric", ensure_all_finite=False)
-        return self._metric.prepare(as_float32(X, "X"), "X")
+        return ArrayInput(self._metric.prepare(as_float32(X, "X"), "X"), self._metric)
+
+    def _blocks(self, X: Any) -> Iterable[NDArray[np.float32]]:
+        return (block for _, block in self._input(X).blocks())
 
     def _check_parameters(self) -> None:
         faiss_library()

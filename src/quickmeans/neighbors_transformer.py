@@ -36,7 +36,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     Attributes
     ----------
-    quantizer_, metric_, nprobe_, n_samples_fit_, n_features_in_, feature_names_in_
+    quantizer_, metric_, nprobe_, recall_, n_samples_fit_, n_features_in_, feature_names_in_
         As of :class:`QKNeighbors`.
 
     Examples
@@ -82,7 +82,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @property
     def _n_features_out(self) -> int:
-        return self._n_ids
+        return len(self._ids)
 
     def transform(self, X: Any) -> sp.csr_matrix:
         """Find the neighbours of the rows of X in the index, as a graph; see :meth:`kneighbors_graph`."""

@@ -1,9 +1,11 @@
 """Progress of a fit: lines or a bar, the user's callback, scikit-learn's callbacks."""
 
 import sys
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
+from rich import get_console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 try:
@@ -28,6 +30,16 @@ def begin_callbacks(estimator: Any, n_runs: int) -> Any:
     return estimator._init_callback_context(max_subtasks=n_runs).call_on_fit_task_begin(estimator=estimator)
 
 
+def _can_draw_bars() -> bool:
+    """Whether output goes to a terminal, or to a notebook with the widgets that rich needs."""
+    return sys.stdout.isatty() or (is_notebook() and find_spec("ipywidgets") is not None)
+
+
+def is_notebook() -> bool:
+    """Whether a notebook shows the output."""
+    return bool(get_console().is_jupyter)
+
+
 class RunObserver:
     """A context for one run; it is called after every iteration and returns whether to stop."""
 
@@ -39,7 +51,7 @@ class RunObserver:
     def __enter__(self) -> Self:
         if self.run is not None:
             self.run.call_on_fit_task_begin(estimator=self.estimator)
-        if self.estimator.verbose and sys.stdout.isatty():
+        if self.estimator.verbose and _can_draw_bars():
             columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
             self.bar = Progress(*columns, TimeElapsedColumn())
             self.bar.start()

@@ -158,10 +158,18 @@ class State:
             sizes.insert(0, self._size(name, sizes[0].n_rows if sizes else n_columns, dtype))
         if not sizes:
             return None
+        if prefix == "factors":
+            self._check_shapes(sizes)
         if not _are_affordable(sizes, self.n_bytes):
             shape = (sizes[0].n_rows, n_columns)
             raise ValueError(f"its product of shape {shape} must not take so much more memory or time than its file.")
         return SparseProduct([self._factor(name, size) for name, size in zip(names, sizes, strict=True)])
+
+    def _check_shapes(self, sizes: list[_Size]) -> None:
+        """Refuse shapes that are not those of the factors; files of earlier versions have none."""
+        name, shapes = "factors_shapes", [[size.n_rows, size.n_columns] for size in sizes]
+        if self.facts.get(name, shapes) != shapes:
+            raise ValueError(f"{name} must be {shortened(shapes)}, got {shortened(self.facts[name])}.")
 
     def _size(self, name: str, n_columns: int, dtype: np.dtype[Any]) -> _Size:
         if name in self.tensors:
@@ -190,6 +198,8 @@ class State:
         self.facts[count] = 0 if product is None else len(product.factors)
         if product is not None:
             self._products.append(product)
+            if prefix == "factors":  # of a model, which other programs read; checkpoints are for this library only
+                self.facts["factors_shapes"] = [list(map(int, S.shape)) for S in product.factors]
             self.tensors |= product_tensors(product, prefix)
 
     def affords(self, product: SparseProduct) -> bool:

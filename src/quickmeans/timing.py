@@ -20,24 +20,35 @@ def alternate(
     most: float = 20.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Return the best seconds per call of each candidate.
+    """Return the best seconds per call of each candidate; the parameters are those of `by_turns`."""
+    return {name: min(times) for name, times in by_turns(candidates, rounds, least, most, clock).items()}
+
+
+def by_turns(
+    candidates: dict[str, Callable[[], Any]],
+    rounds: int,
+    least: float,
+    most: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, list[float]]:
+    """Return the seconds per call of each candidate: of one first call, and of every round.
 
     The candidates take turns in a new order in every round, so that a slow moment of the machine hits all of them, and
     none always runs while the threads of the same other library still spin. Fast candidates are repeated to last
     `least` seconds; no round begins that would end after `most` seconds. With ``clock=time.process_time`` the result
     is processor time, on which other programs of the machine have little influence.
     """
-    best = {name: _seconds(call, 1, clock) for name, call in candidates.items()}
-    repeats = {name: max(1, int(least / max(seconds, 1e-9))) for name, seconds in best.items()}
+    times = {name: [_seconds(call, 1, clock)] for name, call in candidates.items()}
+    repeats = {name: max(1, int(least / max(first, 1e-9))) for name, (first,) in times.items()}
     start, names = time.perf_counter(), list(candidates)
     shuffle = random.Random(0).shuffle
     for _ in range(rounds):
-        if sum(best[name] * repeats[name] for name in names) + time.perf_counter() - start > most:
+        if sum(min(times[name]) * repeats[name] for name in names) + time.perf_counter() - start > most:
             break
         shuffle(names)
         for name in names:
-            best[name] = min(best[name], _seconds(candidates[name], repeats[name], clock))
-    return best
+            times[name].append(_seconds(candidates[name], repeats[name], clock))
+    return times
 
 
 def timed(call: Callable[[], T], *, rounds: int = 2, most: float = 20.0) -> tuple[T, float]:

@@ -84,6 +84,7 @@ def _index(model: QKNeighbors) -> Facts:
         "metric": model.metric_,
         "lists": len(model.quantizer_.cluster_centers_),
         "nprobe": model.nprobe_,
+        "recall": model.recall_,
         "payload": model.payload,
         "product": _product(model.quantizer_.product_),
         "dense_bytes": 4 * model.n_samples_fit_ * model.n_features_in_,
@@ -130,9 +131,14 @@ def _features_lines(facts: Facts) -> Lines:
 
 
 def _index_lines(facts: Facts) -> Lines:
+    measured = "not measured, because nprobe was given"
+    if facts["recall"] is not None:
+        lost = "" if facts["payload"] == "flat" else f", without what {facts['payload']} loses"
+        measured = f"{facts['recall']:.3f}, measured on a sample of the rows{lost}"
     return [
         (facts["kind"], f"{facts['rows']} rows, {facts['features']} features, {facts['metric']}"),
         ("lists", f"{facts['lists']}, {facts['nprobe']} searched per query; payload {facts['payload']}"),
+        ("recall", measured),
     ]
 
 
@@ -152,7 +158,9 @@ def _objective_lines(facts: Facts) -> Lines:
     history = facts["objective_history"]
     result = [("objective", f"{facts['objective']:.6g} after {facts['iterations']} iterations")]
     if len(history) > 1:
-        result.append(("history", f"{sparkline(history)} from {history[0]:.6g} on"))
+        above = [max(value - history[-1], 0.0) for value in history]
+        percent = 100 * above[0] / history[-1] if history[-1] else 0.0
+        result.append(("history", f"{sparkline(above)} at first {percent:.2g} % above the last value"))
     return result
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quickmeans.cli.command import Commands, option
-from quickmeans.cli.data import blocks_for, data_argument, load_model, model_and_data, read_all
+from quickmeans.cli.data import SECTION, blocks_for, data_argument, load_model, model_and_data, read_if_small
 from quickmeans.cli.outputs import json_option, output_option
 from quickmeans.cli.values import COUNT, COUNT_OR_AUTO, NUMBER, SEED, Name
 
@@ -31,9 +31,13 @@ def index() -> None:
     examples=[
         "index build rows.npy -o rows.index",
         "index build embeddings.parquet --columns embedding --metric cosine --recall 0.99 -o rows.index",
+        "index build embeddings.parquet --columns embedding --ids key -o rows.index",
     ],
 )
 @data_argument
+@option(
+    "--ids", section=SECTION, metavar="NAME", help="Column of a table with ids of the rows.  [default: row numbers]"
+)
 @option("--metric", type=Name("quickmeans.search.metrics", "METRICS"), help="What nearest means.  [default: euclidean]")
 @option("-k", "--neighbours", "n_neighbors", type=COUNT, default=10, help="Neighbours per query.  [default: 10]")
 @option("--recall", type=NUMBER, help="Share of the true neighbours that queries must find.  [default: 0.95]")
@@ -46,19 +50,30 @@ def index() -> None:
 @option("--threads", "n_threads", type=COUNT, help="Number of threads.  [default: all]")
 @output_option("The index", required=True)
 @json_option
-def build(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
-    """Build an index of the rows of DATA. The rows are in FILE.*.lists beside FILE; keep the two together."""
+def build(rows: "RowSource", ids: str | None, output: Path, as_json: bool, **options: Any) -> None:
+    """Build an index of the rows of DATA. The rows are in FILE.*.lists beside FILE; keep the two together.
+
+    Files of more than 1 GiB are read block by block.
+    """
     from rich.text import Text
 
     from quickmeans import QKNeighbors
     from quickmeans.cli.describe import print_model
     from quickmeans.cli.terminal import console
+    from quickmeans.data import open_rows
     from quickmeans.data.features import check_features
+    from quickmeans.data.values import column_values
 
     start = time.perf_counter()
     model = QKNeighbors(**{name: value for name, value in options.items() if value is not None})
     with console(stderr=True).status(Text(f"building an index of {rows.name}")):
-        model.fit(read_all(rows))
+        own = None
+        if ids is not None:
+            own = column_values(rows.name, ids)
+            if rows.columns is not None and ids in rows.columns:  # no feature
+                rows = open_rows(rows.name, columns=[name for name in rows.columns if name != ids])
+        X = read_if_small(rows)
+        model.fit(rows if X is None else X, ids=own)
         check_features(model, rows, reset=True)
         model.save(output)
     print_model(model, output, as_json=as_json, seconds=time.perf_counter() - start, output=str(output))
@@ -73,6 +88,33 @@ def show(index: str, as_json: bool) -> None:
     from quickmeans.cli.describe import print_model
 
     print_model(load_model(index, QKNeighbors), index, as_json=as_json)
+
+
+@index.command(examples=["index export rows.index -o rows.faiss"])
+@click.argument("index", type=click.Path())
+@output_option("The file for faiss.read_index", required=True)
+def export(index: str, output: Path) -> None:
+    """Write INDEX as a file for faiss alone.
+
+    faiss then does the coarse step its own way. With the metric cosine, the file divides queries by their lengths.
+    """
+    from quickmeans import QKNeighbors
+    from quickmeans.atomic import replacing
+    from quickmeans.cli.terminal import print_facts, size
+    from quickmeans.search.storage import write_lists
+
+    model = load_model(index, QKNeighbors)
+    copy = model.as_faiss_ivf()
+    with replacing(output) as temporary, open(temporary, "xb") as file:
+        write_lists(copy, file.write)
+    facts = [
+        (type(copy).__name__, f"{model.n_samples_fit_} rows, {model.nprobe_} lists searched per query"),
+        ("ids", "row numbers: faiss has no strings" if model.has_string_ids else "as in the index"),
+        ("scores", {"euclidean": "squared distances", "cosine": "cosines"}.get(model.metric_, "inner products")),
+        ("file", size(output.stat().st_size)),
+        ("written to", str(output)),
+    ]
+    print_facts(facts)
 
 
 @index.command(
@@ -115,7 +157,7 @@ def query(
     distances, ids = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     if output is not None:
         with replacing(output) as temporary, open(temporary, "xb") as file:  # np.savez would add .npz to a path
-            np.savez(file, ids=ids, distances=distances)
+            np.savez(file, ids=ids.astype(str) if index.has_string_ids else ids, distances=distances)
     _print(distances, ids, elapsed, output, as_json=as_json)
 
 

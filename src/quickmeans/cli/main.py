@@ -23,6 +23,7 @@ COMMANDS = {
         "predict": ("predict", "Find the cluster of every row of a file."),
         "compare": ("compare", "Compare QKMeans with other k-means libraries on your rows."),
         "info": ("info", "Show what a model or an index contains."),
+        "export": ("export", "Write a model as an ONNX file."),
         "report": ("report", "Write an HTML page on a model: centroids, clusters, factors, time and size."),
     },
     "Neighbours and kernels": {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quickmeans.cli.command import Commands, option
-from quickmeans.cli.data import blocks_for, check_enough_rows, data_argument, model_and_data, read_all
+from quickmeans.cli.data import blocks_for, check_enough_rows, data_argument, model_and_data, read_if_small
 from quickmeans.cli.outputs import json_option, output_option
 from quickmeans.cli.values import COUNT, NUMBER, NUMBER_OR_AUTO, SEED, Name, Number
 
@@ -46,7 +46,10 @@ def nystroem() -> None:
 @output_option("The model", required=True)
 @json_option
 def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
-    """Learn K landmarks from the rows of DATA and write the model to a file."""
+    """Learn K landmarks from the rows of DATA and write the model to a file.
+
+    Files of more than 1 GiB are read block by block, but for '--choose leverage'.
+    """
     from rich.text import Text
 
     from quickmeans import QKNystroem
@@ -58,7 +61,8 @@ def fit(rows: "RowSource", output: Path, as_json: bool, **options: Any) -> None:
     start = time.perf_counter()
     model = QKNystroem(**{name: value for name, value in options.items() if value is not None})
     with console(stderr=True).status(Text(f"learning landmarks from {rows.name}")):
-        model.fit(read_all(rows))
+        X = read_if_small(rows)
+        model.fit(rows if X is None else X)
         check_features(model, rows, reset=True)
         model.save(output)
     print_model(model, output, as_json=as_json, seconds=time.perf_counter() - start, output=str(output))

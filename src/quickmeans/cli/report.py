@@ -31,6 +31,7 @@ def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     examples=[
         "report model.safetensors -o report.html",
         "report model.safetensors rows.npy -o report.html",
+        "report model.safetensors table.parquet --columns embedding --text title -o report.html",
         "report model.safetensors photos.npy -o report.html --image-shape 32x32x3",
     ],
 )
@@ -40,19 +41,21 @@ def _shape(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     "--image-shape",
     metavar="HxW[x3]",
     callback=_shape,
-    help="Shape of the images that the rows are.  [default: square if the number of columns is a square]",
+    help="Shape of the images that the rows are.  [default: no images]",
 )
+@option("--text", metavar="NAME", help="Column of a table with texts, shown as examples of the clusters.")
+@option("--images", metavar="NAME", help="Column of a table with images: the bytes of PNG, JPEG, GIF or WebP files.")
 @option("--title", metavar="TEXT", help="Title of the page.")
 def report(
-    model: "QKMeans", rows: "RowSource | None", output: Path, image_shape: tuple[int, ...] | None, title: str | None
+    model: "QKMeans", rows: "RowSource | None", output: Path, image_shape: tuple[int, ...] | None, **options: str | None
 ) -> None:
     """Write an HTML page on MODEL that needs no network.
 
-    The page shows the centroids, a map of the clusters and their sizes, the objective during the fit, the factors, and
-    time and size compared with dense centroids. With DATA, the rows are counted, drawn and used for the times; they are
-    read once, block by block.
+    The page shows the centroids, a table of the clusters and a map of them, the objective during the fit, the factors,
+    and time and size compared with dense centroids. With DATA, the rows are counted, drawn and used for the times, and
+    those nearest to the centroids are shown; they are read once, block by block.
     """
     from quickmeans.report import write_report
 
-    write_report(model, output, rows, image_shape=image_shape, title=title)
+    write_report(model, output, rows, image_shape=image_shape, **options)
     click.echo(f"{output} has been written; open it in a browser.")

@@ -72,13 +72,12 @@ def print_facts(pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def sparkline(values: Sequence[float], width: int = 24) -> str:
-    """Return the values as bars; the smallest value gets the lowest bar and the largest the highest."""
+    """Return the values, which are not negative, as bars that begin at zero; the largest value gets the highest bar."""
     if len(values) > width:
         values = [values[round(i * (len(values) - 1) / (width - 1))] for i in range(width)]
     bars = _BARS if (sys.stdout.encoding or "").lower().startswith("utf") else "_.-=#"
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    scale = (len(bars) - 1) / (high - low) if high > low else 0.0
-    return "".join(bars[round((value - low) * scale)] for value in values)
+    scale = (len(bars) - 1) / (max(values, default=0.0) or 1.0)
+    return "".join(bars[round(value * scale)] for value in values)
 
 
 def size(n_bytes: float) -> str:

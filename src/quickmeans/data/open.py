@@ -14,7 +14,7 @@ from quickmeans.data.missing import without_missing
 from quickmeans.data.reading import Reading
 from quickmeans.data.source import RowSource
 
-_TABLES = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
+TABLES = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
 _TEXTS = {".csv": None, ".tsv": "\t", ".tab": "\t", ".txt": None}  # with their separators, if the ending tells
 _ALL = Reading()
 _HDF5 = (".hdf5", ".h5", ".hdf")
@@ -144,7 +144,7 @@ def _open_path(path: str, key: str | None, reading: Reading, names: Sequence[str
         return CsvFile(path, replace(_of_names(reading, names), separator=reading.separator or _TEXTS[text]))
     if reading.describes_text:
         raise ValueError(f"separator, decimal and header are for text files (CSV, TSV), but {path} is none.")
-    kind = "parquet" if is_directory else _TABLES.get(ending)
+    kind = "parquet" if is_directory else TABLES.get(ending)
     if kind is not None:
         from quickmeans.data.arrow import open_dataset
 

@@ -112,11 +112,12 @@ def _draw_curves(axis: Any, results: Results, data: str) -> None:
 
 
 def _mosaic(run: Run, data: str, method: str) -> Any:
-    """Return an image of the centroids of the first seed, ten per row."""
+    """Return an image of the centroids of the first seed, ten per row, with space between them."""
     plain = method == "K-means"
     centers = kmeans(run, data, K, 0).centers if plain else qkmeans(run, data, K, 0, method).cluster_centers_
     side = int(centers.shape[1] ** 0.5)
-    return centers.reshape(-1, 10, side, side).transpose(0, 2, 1, 3).reshape(-1, 10 * side)
+    images = np.pad(centers.reshape(-1, side, side), [(0, 0), (2, 2), (2, 2)], constant_values=centers.min())
+    return images.reshape(-1, 10, side + 4, side + 4).transpose(0, 2, 1, 3).reshape(-1, 10 * (side + 4))
 
 
 ABOUT = """\

@@ -4,6 +4,8 @@ from typing import Any
 
 from quickmeans.experiments.results import Results
 
+_MARKS, _DASHES = "osD^v<>", ("-", "--", "-.", ":")
+
 
 def panels(rows: int, columns: int, *, title: str, heights: list[float] | None = None) -> tuple[Any, Any]:
     """Return a figure and its axes, row by row, with these heights in inches."""
@@ -16,14 +18,27 @@ def panels(rows: int, columns: int, *, title: str, heights: list[float] | None =
 
 
 def spread_lines(axis: Any, results: Results, x: str, y: str, methods: list[str], **where: Any) -> None:
-    """Draw one line per method, with the deviation over the seeds as error bars."""
-    for method in methods:
+    """Draw one line per method, with the deviation over the seeds as error bars.
+
+    Lines have different dashes and marks, so that one is seen below another.
+    """
+    for i, method in enumerate(methods):
         points = [(value, results.spread(y, method=method, **where, **{x: value}))
                   for value in results.values(x, method=method, **where)]  # fmt: skip
         known = [(value, spread) for value, spread in points if spread]
         if known:
             means, deviations = ([getattr(spread, name) for _, spread in known] for name in ("mean", "deviation"))
-            axis.errorbar([value for value, _ in known], means, deviations, fmt="o-", ms=3, capsize=3, label=method)
+            style = _MARKS[i % len(_MARKS)] + _DASHES[i % len(_DASHES)]
+            axis.errorbar(
+                [value for value, _ in known],
+                means,
+                deviations,
+                fmt=style,
+                ms=8 - i % 7,
+                mfc="none",
+                capsize=3,
+                label=method,
+            )
     axis.set(xlabel=x, ylabel=y)
     axis.grid(alpha=0.3)
 

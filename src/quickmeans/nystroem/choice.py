@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from quickmeans.data.memory_rows import MemoryRows
 from quickmeans.data.rows import as_rows
+from quickmeans.kmeans.rows import Rows
 from quickmeans.nystroem.compression import compressed
 from quickmeans.nystroem.features import features, relative_error, root_inverse
 from quickmeans.nystroem.kernels import Kernel, Landmarks
@@ -38,7 +38,9 @@ class Problem:
 
     Attributes
     ----------
-    rows : MemoryRows
+    rows : Rows
+    X : array, sparse matrix or RowSource
+        The same rows as a clustering takes them.
     mean : array of shape (n_features,)
         The mean of the rows, rounded to `dtype`.
     origin : array of shape (n_features,)
@@ -55,7 +57,8 @@ class Problem:
     n_threads : int
     """
 
-    rows: MemoryRows
+    rows: Rows
+    X: Any
     mean: NDArray[np.float64]
     origin: NDArray[np.float64]
     dtype: np.dtype[Any]
@@ -105,6 +108,8 @@ def _structured(problem: Problem, transform: str, *, learn: bool = False) -> Cho
         return Landmarks(structure.learned(rows, mean, vectors, problem.dtype, problem.n_threads), mean), None
     return Landmarks(structure.product(vectors, problem.dtype), mean), None
 
+
+NEED_MEMORY = {"leverage"}  # reads rows in any order, again and again
 
 CHOICES: dict[str, Callable[[Problem], Chosen]] = {
     "qkmeans": _qkmeans,
@@ -156,7 +161,7 @@ def compressed_centers(problem: Problem, clusters: Clusters) -> Landmarks:
         return relative_error(sample, F, kernel, len(sample), n_threads)
 
     points = clusters.cluster_centers_.astype(np.float64) - mean
-    sizes = np.bincount(clusters.predict(rows.whole()), minlength=len(points)).astype(np.float64)
+    sizes = np.bincount(clusters.predict(problem.X), minlength=len(points)).astype(np.float64)
     return Landmarks(compressed(points, np.maximum(sizes, 1), problem.compression, error, problem.dtype), mean)
 
 

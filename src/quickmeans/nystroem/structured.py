@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from quickmeans.data.memory_rows import MemoryRows
 from quickmeans.kmeans.blocks import block_rows, slices
+from quickmeans.kmeans.rows import Rows
 from quickmeans.transform import SparseProduct, haar, hadamard
 
 TRANSFORMS = {"hadamard": hadamard, "haar": haar}
@@ -61,7 +61,7 @@ class Structured:
         return SparseProduct([S.astype(dtype) for S in factors])
 
     def learned(
-        self, rows: MemoryRows, mean: NDArray[np.float64], vectors: NDArray[np.float64], dtype: Any, n_threads: int
+        self, rows: Rows, mean: NDArray[np.float64], vectors: NDArray[np.float64], dtype: Any, n_threads: int
     ) -> SparseProduct:
         """The landmarks with vectors that Lloyd's iteration finds, beginning with these."""
         product = self.product(vectors, dtype)
@@ -88,15 +88,16 @@ def _not_zero(transform: SparseProduct, n_columns: int) -> NDArray[np.bool_]:
 
 
 def _cluster_sums(
-    rows: MemoryRows, product: SparseProduct, mean: NDArray[np.float64], n_threads: int
+    rows: Rows, product: SparseProduct, mean: NDArray[np.float64], n_threads: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """For every landmark the number of centered rows that are nearest to it, and their sum."""
     K = product.shape[0]
     counts, sums = np.zeros(K), np.zeros(product.shape)
-    for part in slices(rows.shape[0], block_rows(rows.shape[1])):
-        block = rows.take(part) - mean.astype(product.dtype)
-        n, labels = len(block), product.nearest_row(block, n_threads=n_threads)
-        members = sp.csr_array((np.ones(n, block.dtype), (labels, np.arange(n))), shape=(K, n))
-        counts += np.bincount(labels, minlength=K)
-        sums += members @ block
+    for _, given in rows.blocks():
+        for part in slices(len(given), block_rows(rows.shape[1])):
+            block = given[part] - mean.astype(product.dtype)
+            n, labels = len(block), product.nearest_row(block, n_threads=n_threads)
+            members = sp.csr_array((np.ones(n, block.dtype), (labels, np.arange(n))), shape=(K, n))
+            counts += np.bincount(labels, minlength=K)
+            sums += members @ block
     return counts, sums

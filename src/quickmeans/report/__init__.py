@@ -1,5 +1,5 @@
 """An HTML page on a fitted model."""
 
-from quickmeans.report.page import write_report
+from quickmeans.report.page import Report, make_report, write_report
 
-__all__ = ["write_report"]
+__all__ = ["Report", "make_report", "write_report"]

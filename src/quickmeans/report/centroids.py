@@ -1,6 +1,7 @@
 """The centroids as images or as a heat map."""
 
 import math
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -14,15 +15,14 @@ from quickmeans.report.survey import Survey
 
 Shape = tuple[int, ...]
 _MOST_IMAGES, _MOST_PIXELS = 96, 64  # images of the gallery, pixels of a side
-_MOST_LINES, _MOST_COLUMNS, _MOST_NAMES = 64, 512, 24  # of the heat map
+_MOST_LINES, _MOST_COLUMNS, _MOST_NAMES = 40, 512, 24  # of the heat map
 _FULL_COLOUR = 2.5  # standard deviations from the mean
 
 
 def check_image_shape(shape: Any, n_features: int) -> Shape | None:
-    """Return (height, width) or (height, width, 3); without a shape a square one, or None if there is none."""
+    """Return (height, width) or (height, width, 3); None if rows are no images."""
     if shape is None:
-        side = round(n_features**0.5)
-        return (side, side) if side >= 4 and side**2 == n_features else None
+        return None
     shape = tuple(shape)
     fits = len(shape) == 2 or (len(shape) == 3 and shape[2] == 3)
     if not fits or min(shape) < 1 or math.prod(shape) != n_features:
@@ -60,26 +60,31 @@ def gallery(model: QKMeans, survey: Survey, shape: Shape) -> tuple[str, str]:
     return f'<ul class="gallery">{"".join(images)}</ul>', f"{which} clusters{order}. All images have the same scale."
 
 
-def heat_map(model: QKMeans, survey: Survey) -> tuple[str, str]:
-    """Return centroids as lines with features as columns, and a caption."""
+def heat_map(model: QKMeans, survey: Survey, names: Mapping[int, str]) -> tuple[str, str]:
+    """Return centroids as lines with features as columns, and a caption.
+
+    Beside the number of a cluster stands its name, if it has one.
+    """
     centers = model.cluster_centers_.astype(np.float64)
     K, D = centers.shape
     spread = centers.std(axis=0)
     shown = survey.largest(K, _MOST_LINES)
     values = ((centers - centers.mean(axis=0)) / np.where(spread > 0, spread, 1))[shown]
     if len(values) > 2:
-        values = values[leaves_list(linkage(values, "average", optimal_ordering=True))]  # similar lines side by side
+        order = leaves_list(linkage(values, "average", optimal_ordering=True))  # similar lines side by side
+        values, shown = values[order], shown[order]
     pixels = tinted(shrunk(values, _MOST_COLUMNS, 1) / _FULL_COLOUR)
     which = survey.which(len(shown), K)
     alt = f"Heat map: {which} centroids as lines, {D:,} features as columns"
-    names = [escape(str(name)) for name in getattr(model, "feature_names_in_", ())] if D <= _MOST_NAMES else []
-    labels = "".join(f"<span>{name}</span>" for name in names) or f"<i>feature 0</i><i>feature {D - 1}</i>"
+    features = [escape(str(name)) for name in getattr(model, "feature_names_in_", ())] if D <= _MOST_NAMES else []
+    below = "".join(f"<span>{name}</span>" for name in features) or f"<i>feature 0</i><i>feature {D - 1}</i>"
+    lines = "".join(f"<li><span>{escape(names.get(k, ''))}</span><b>{k}</b></li>" for k in shown.tolist())
     picture = (
-        f'<div class="heat"><img class="pixels" src="{data_uri(pixels)}" alt="{alt}">'
-        f'<div class="{"names" if names else "ends"}">{labels}</div></div>'
+        f'<div class="heat"><ol>{lines}</ol><img class="pixels" src="{data_uri(pixels)}" alt="{alt}">'
+        f'<div class="{"names" if features else "ends"}">{below}</div></div>'
     )
     return picture, (
-        f"One line per centroid ({which}, similar ones side by side), one column per feature: "
-        '<b class="above">above</b> or <b class="below">below</b> the mean of the centroids. Full colour: '
+        f"One line per centroid with the number of its cluster ({which}, similar ones side by side), one column per "
+        'feature: <b class="above">above</b> or <b class="below">below</b> the mean of the centroids. Full colour: '
         f"{_FULL_COLOUR} standard deviations."
     )

@@ -13,23 +13,34 @@ from quickmeans.cluster import QKMeans
 from quickmeans.report.survey import sample_size
 from quickmeans.state import product_tensors
 from quickmeans.threads import resolve_threads
-from quickmeans.timing import alternate
+from quickmeans.timing import by_turns
 
 _MACS = 4e9  # of the dense product in one call, at most: the larger K D, the fewer rows
-_SECONDS = 2.0  # of all calls together
+_ROUNDS, _ROUND, _SECONDS = 9, 0.04, 6.0  # rounds; seconds of a candidate in a round, at least; of all, at most
 _BLOCK = 1 << 22  # scores that are held at a time
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Pairs of numbers: of the model, and of dense centroids."""
+    """Pairs of numbers: of the model, and of dense centroids.
+
+    `speed` is the time of dense centroids over that of the model: the lowest, the middle and the highest of several
+    rounds, without one outlier on either side.
+    """
 
     macs: tuple[float, float]  # multiply-adds per row
     n_bytes: tuple[float, float]  # of the numbers that are needed
-    microseconds: tuple[float, float]  # per row
+    microseconds: tuple[float, float]  # per row; medians
+    speed: tuple[float, float, float]
     n_rows: int  # in one call
     n_threads: int
     agreement: float | None  # share of the given rows that get the same label from both
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether one of the two was faster in all rounds that count."""
+        low, _, high = self.speed
+        return low > 1 or high < 1
 
 
 def measure(model: QKMeans, sample: NDArray[Any] | None) -> Cost:
@@ -41,16 +52,31 @@ def measure(model: QKMeans, sample: NDArray[Any] | None) -> Cost:
     dense = _dense_assignment(model, rows)
     with threadpool_limits(n_threads, "blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the sample has no names of features
-        seconds = alternate({"model": lambda: model.predict(rows), "dense": dense}, most=_SECONDS)
+        times = by_turns({"model": lambda: model.predict(rows), "dense": dense}, _ROUNDS, _ROUND, _SECONDS)
         agreement = None if sample is None else float((model.predict(rows) == dense()).mean())
     return Cost(
         macs=(_macs(model), centers.size),
         n_bytes=(_bytes(model), model.cluster_centers_.nbytes),
-        microseconds=(1e6 * seconds["model"] / len(rows), 1e6 * seconds["dense"] / len(rows)),
+        microseconds=(_median_microseconds(times["model"], rows), _median_microseconds(times["dense"], rows)),
+        speed=speed_range(times["model"], times["dense"]),
         n_rows=len(rows),
         n_threads=n_threads,
         agreement=agreement,
     )
+
+
+def speed_range(ours: list[float], dense: list[float]) -> tuple[float, float, float]:
+    """Return the ratios of the times in the same round: lowest, median and highest.
+
+    The first call, and one outlier on either side, are left out where there are enough rounds.
+    """
+    ratios = np.sort(np.divide(dense, ours)[1:] if len(ours) > 1 else np.divide(dense, ours))
+    middle = ratios[1:-1] if len(ratios) > 4 else ratios
+    return float(middle[0]), float(np.median(middle)), float(middle[-1])
+
+
+def _median_microseconds(times: list[float], rows: NDArray[Any]) -> float:
+    return 1e6 * float(np.median(times[1:] or times)) / len(rows)
 
 
 def n_numbers(model: QKMeans) -> int:

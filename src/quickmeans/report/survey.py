@@ -1,4 +1,4 @@
-"""One pass over the rows: sizes of the clusters, the objective, and a sample of rows."""
+"""One pass over the rows: sizes and spreads of the clusters, their nearest rows, the objective, a sample of rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,16 +9,30 @@ from numpy.typing import NDArray
 from quickmeans.cluster import QKMeans
 
 _MOST_ROWS, _MOST_BYTES = 4096, 64 << 20  # of the sample
+_EXAMPLES = 4  # rows per cluster
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Cluster sizes, or None if they are not known; the objective and a sample, if rows were given."""
+    """Cluster sizes, or None if they are not known; everything else if rows were given."""
 
     sizes: NDArray[np.int64] | None = None
-    objective: float | None = None
+    squares: NDArray[np.float64] | None = None  # sum of the squared distances in every cluster
+    examples: NDArray[np.int64] | None = None  # rows nearest to the centroid of every cluster, -1 if there are none
     sample: NDArray[Any] | None = None
     labels: NDArray[np.int32] | None = None  # of the sample
+
+    @property
+    def objective(self) -> float | None:
+        """Sum of all squared distances."""
+        return None if self.squares is None else float(self.squares.sum())
+
+    @property
+    def spread(self) -> NDArray[np.float64] | None:
+        """Root of the mean squared distance from the centroid; zero for empty clusters."""
+        if self.sizes is None or self.squares is None:
+            return None
+        return np.asarray(np.sqrt(self.squares / np.maximum(self.sizes, 1)))
 
     @property
     def n_rows(self) -> int | None:
@@ -47,12 +61,13 @@ def survey_rows(model: QKMeans, rows: Any) -> Survey:
     if rows is None:
         labels = getattr(model, "labels_", None)
         return Survey(None if labels is None else np.bincount(np.asarray(labels), minlength=K))
-    sizes, objective, sample = np.zeros(K, np.int64), 0.0, _Sample(model)
+    sizes, squares, sample, examples = np.zeros(K, np.int64), np.zeros(K), _Sample(model), _Examples(K)
     for block, labels, squared_distances in model.assign(rows):
         sizes += np.bincount(labels, minlength=K)
-        objective += float(squared_distances.sum(dtype=np.float64))
+        squares += np.bincount(labels, squared_distances, minlength=K)
         sample.add(block, labels)
-    return Survey(sizes, objective, sample.rows, sample.labels)
+        examples.add(labels, squared_distances)
+    return Survey(sizes, squares, examples.rows, sample.rows, sample.labels)
 
 
 def sample_size(n_features: int, dtype: np.dtype[Any]) -> int:
@@ -78,3 +93,27 @@ class _Sample:
         self.keys = keys[smallest]
         self.rows = np.concatenate([self.rows, rows[chosen].astype(self.rows.dtype)])[smallest]
         self.labels = np.concatenate([self.labels, labels[chosen]])[smallest]
+
+
+class _Examples:
+    """The rows nearest to the centroid of each cluster, nearest first."""
+
+    def __init__(self, n_clusters: int) -> None:
+        self.rows = np.full((n_clusters, _EXAMPLES), -1)
+        self.squares = np.full((n_clusters, _EXAMPLES), np.inf)
+        self.n_seen = 0
+
+    def add(self, labels: NDArray[np.int32], squares: NDArray[Any]) -> None:
+        """Take another block of rows into account."""
+        order = np.lexsort((squares, labels))
+        sorted_labels = labels[order]
+        ranks = np.arange(len(order)) - np.searchsorted(sorted_labels, sorted_labels)  # within their clusters
+        near = ranks < _EXAMPLES
+        chosen, at = order[near], (sorted_labels[near], ranks[near] + _EXAMPLES)
+        both_rows = np.hstack([self.rows, np.full_like(self.rows, -1)])
+        both_squares = np.hstack([self.squares, np.full_like(self.squares, np.inf)])
+        both_rows[at], both_squares[at] = chosen + self.n_seen, squares[chosen]
+        nearest = np.argsort(both_squares, axis=1, kind="stable")[:, :_EXAMPLES]
+        self.rows = np.take_along_axis(both_rows, nearest, 1)
+        self.squares = np.take_along_axis(both_squares, nearest, 1)
+        self.n_seen += len(labels)

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.search.input import Input
 from quickmeans.threads import forget_libraries
 
 Lists = Any  # a faiss.IndexIVF
 
 PAYLOADS = "'flat', 'sq8', or 'pq' with the number of parts, such as 'pq16' or 'pq16x4'"
 _PQ = re.compile(r"pq(\d+)(?:x(\d+))?")
+_TRAINING_ROWS = 1 << 17  # of a source: twice as many as faiss uses for codes of eight bits
 _ROWS_PER_CODE = 39  # faiss's min_points_per_centroid: it warns about fewer training rows per code
 
 
@@ -50,13 +52,25 @@ def check_payload(payload: Any, n_features: int | None = None) -> None:
 
 
 def build_lists(
-    centers: NDArray[Any], payload: str, similarity: bool, rows: NDArray[np.float32], labels: NDArray[Any]
+    centers: NDArray[Any], payload: str, similarity: bool, rows: Input, labels: NDArray[Any], rng: np.random.Generator
 ) -> Lists:
     """Lists of these rows, by their labels, with row numbers as ids."""
     lists = make_lists(centers, payload, similarity)
-    train_codes(lists, rows)
-    add_rows(lists, rows, labels, np.arange(len(rows)))
+    train_codes(lists, _training_rows(lists, rows, rng))
+    for place, block in rows.blocks():
+        add_rows(lists, block, labels[place], np.arange(place.start, place.stop))
     return lists
+
+
+def _training_rows(lists: Lists, rows: Input, rng: np.random.Generator) -> NDArray[np.float32]:
+    """All rows if they are in memory, else a sample."""
+    place, block = next(rows.blocks())
+    n_rows = rows.shape[0]
+    if place == slice(0, n_rows):
+        return block
+    if isinstance(lists, faiss_library().IndexIVFFlat):
+        return block[:1]  # nothing is trained
+    return rows.take(np.sort(rng.choice(n_rows, min(n_rows, _TRAINING_ROWS), replace=False)))
 
 
 def make_lists(centers: NDArray[Any], payload: str, similarity: bool) -> Lists:
@@ -129,9 +143,15 @@ def list_rows(lists: Lists, label: int) -> tuple[NDArray[np.float32], NDArray[np
     return codes.view(np.float32).reshape(size, lists.d), faiss.rev_swig_ptr(lists.invlists.get_ids(label), size)
 
 
-def exported(lists: Lists, nprobe: int, *, normalize: bool) -> Any:
-    """A copy as a faiss index that searches `nprobe` lists; with `normalize` it first divides rows by their lengths."""
+def exported(lists: Lists, nprobe: int, ids: NDArray[np.int64] | None, *, normalize: bool) -> Any:
+    """A copy as a faiss index that searches `nprobe` lists; with `normalize` it first divides rows by their lengths.
+
+    Rows have the given ids, by row number, in place of their numbers.
+    """
     faiss = faiss_library()
     index = faiss.clone_index(lists)
     index.nprobe = nprobe
+    for label in range(lists.nlist if ids is not None else 0):
+        numbers = faiss.rev_swig_ptr(index.invlists.get_ids(label), index.invlists.list_size(label))
+        numbers[:] = ids[numbers]  # type: ignore[index]
     return faiss.IndexPreTransform(faiss.NormalizationTransform(lists.d, 2.0), index) if normalize else index

@@ -16,8 +16,8 @@ class Euclidean:
     similarity = False  # whether faiss compares inner products
     is_distance = True  # whether small values are near
 
-    def prepare(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        """The rows as they are indexed and searched for."""
+    def prepare(self, rows: NDArray[np.float32], name: str, first: int = 0) -> NDArray[np.float32]:
+        """The rows as they are indexed and searched for; `first` is the number of the first, for messages."""
         return rows
 
     def distances(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -36,7 +36,7 @@ class InnerProduct:
     similarity = True
     is_distance = False
 
-    def prepare(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+    def prepare(self, rows: NDArray[np.float32], name: str, first: int = 0) -> NDArray[np.float32]:
         return rows
 
     def distances(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -51,8 +51,8 @@ class Cosine(InnerProduct):
 
     is_distance = True
 
-    def prepare(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        return unit_rows(rows, name)
+    def prepare(self, rows: NDArray[np.float32], name: str, first: int = 0) -> NDArray[np.float32]:
+        return unit_rows(rows, name, first)
 
     def distances(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.maximum(1 - values, 0)

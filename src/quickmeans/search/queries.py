@@ -1,6 +1,7 @@
 """The queries of an estimator that has an inverted index, with the signatures of scikit-learn."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.checks import check_whole, is_number
+from quickmeans.search.ids import RowIds
 from quickmeans.search.index import InvertedIndex
+from quickmeans.search.probes import Neighbors
 from quickmeans.threads import resolve_threads
 
 
@@ -28,17 +31,23 @@ class NeighborQueries(ABC):
 
     @property
     @abstractmethod
-    def _n_ids(self) -> int:
-        """The number of rows that were ever added."""
+    def _ids(self) -> RowIds:
+        """The ids of the rows."""
 
     @abstractmethod
-    def _check_rows(self, X: Any, *, reset: bool = False) -> NDArray[np.float32]:
-        """X as the index compares it."""
+    def _blocks(self, X: Any) -> Iterable[NDArray[np.float32]]:
+        """X as the index compares it, in one block or several."""
 
     @property
     def n_samples_fit_(self) -> int:
         """The number of rows that the index has now."""
         return int(self._index.lists.ntotal)
+
+    @property
+    def has_string_ids(self) -> bool:
+        """Whether ids of one's own were given that are strings."""
+        own = self._ids.own
+        return own is not None and own.dtype == object
 
     def kneighbors(
         self, X: Any, n_neighbors: int | None = None, return_distance: bool = True, *, nprobe: int | None = None
@@ -49,7 +58,7 @@ class NeighborQueries(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n_queries, n_features)
+        X : array-like of shape (n_queries, n_features), or anything :func:`quickmeans.open_rows` takes
             The queries.
         n_neighbors : int, default=None
             None stands for the parameter `n_neighbors`.
@@ -62,13 +71,25 @@ class NeighborQueries(ABC):
         -------
         distances : ndarray of float32, shape (n_queries, n_neighbors)
             Only if `return_distance`.
-        ids : ndarray of int64, shape (n_queries, n_neighbors)
+        ids : ndarray of int64, or of str, shape (n_queries, n_neighbors)
+            Row numbers, or the ids that were given.
         """
+        distances, rows = self._nearest_rows(X, n_neighbors, nprobe)
+        ids = self._ids.of(rows)
+        return (distances, ids) if return_distance else ids
+
+    def _nearest_rows(self, X: Any, n_neighbors: int | None, nprobe: int | None) -> Neighbors:
+        """Distances and row numbers."""
         check_is_fitted(self)
         k = self._check_count(self.n_neighbors if n_neighbors is None else n_neighbors)
         m = self._check_nprobe(self.nprobe_ if nprobe is None else nprobe)
-        distances, ids = self._index.nearest(self._check_rows(X), k, m, resolve_threads(self.n_threads))
-        return (distances, ids) if return_distance else ids
+        index, n_threads = self._index, resolve_threads(self.n_threads)
+        parts = [index.nearest(block, k, m, n_threads) for block in self._blocks(X)]
+        return (
+            parts[0]
+            if len(parts) == 1
+            else (np.concatenate([d for d, _ in parts]), np.concatenate([r for _, r in parts]))
+        )
 
     def radius_neighbors(
         self,
@@ -104,7 +125,10 @@ class NeighborQueries(ABC):
         if limit < 0 and index.metric.is_distance:
             raise ValueError(f"radius must not be negative for distances, got {limit!r}.")
         n_threads = resolve_threads(self.n_threads)
-        distances, ids = index.within(self._check_rows(X), limit, m, n_threads, sort=sort_results)
+        parts = [index.within(block, limit, m, n_threads, sort=sort_results) for block in self._blocks(X)]
+        distances, rows = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        ids = np.empty(len(rows), object)
+        ids[:] = [self._ids.of(found) for found in rows]
         return (distances, ids) if return_distance else ids
 
     def kneighbors_graph(
@@ -121,14 +145,14 @@ class NeighborQueries(ABC):
 
         Returns
         -------
-        graph : csr_matrix of shape (n_queries, n_ids)
-            Its columns are ids: as many as rows were ever added.
+        graph : csr_matrix of shape (n_queries, n_rows)
+            Its columns are row numbers: as many as rows were ever added.
         """
         check_mode(mode)
-        distances, ids = self.kneighbors(X, n_neighbors, nprobe=nprobe)
+        distances, ids = self._nearest_rows(X, n_neighbors, nprobe)
         values = distances.ravel().astype(np.float64) if mode == "distance" else np.ones(ids.size)
         starts = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
-        return sp.csr_matrix((values, ids.ravel(), starts), shape=(len(ids), self._n_ids))
+        return sp.csr_matrix((values, ids.ravel(), starts), shape=(len(ids), len(self._ids)))
 
     def _check_nprobe(self, nprobe: Any) -> int:
         check_whole("nprobe", nprobe, 1)

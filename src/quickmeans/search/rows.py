@@ -9,24 +9,27 @@ from numpy.typing import NDArray
 _LARGEST_SQUARE = np.finfo(np.float32).max / 8
 
 
-def as_float32(X: NDArray[Any], name: str) -> NDArray[np.float32]:
-    """The rows in float32 and row-major order; NaN, infinity and rows whose squares would overflow are refused."""
+def as_float32(X: NDArray[Any], name: str, first: int = 0) -> NDArray[np.float32]:
+    """The rows in float32 and row-major order; NaN, infinity and rows whose squares would overflow are refused.
+
+    `first` is the number of the first row, for messages.
+    """
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(X, np.float32)
     fine = np.einsum("id,id->i", rows, rows) < _LARGEST_SQUARE  # False for NaN
     if not fine.all():
-        row = int(np.argmin(fine))
+        row = first + int(np.argmin(fine))
         raise ValueError(
             f"Input {name} contains NaN, infinity or a value too large for the squares of float32 in row {row}."
         )
     return rows
 
 
-def unit_rows(rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+def unit_rows(rows: NDArray[np.float32], name: str, first: int = 0) -> NDArray[np.float32]:
     """The rows divided by their lengths; a row of zeros is refused."""
     lengths = np.sqrt(np.einsum("id,id->i", rows, rows, dtype=np.float64))
     if not lengths.all():
-        raise ValueError(f"Row {np.argmin(lengths)} of {name} is zero, and has no cosine with any other.")
+        raise ValueError(f"Row {first + np.argmin(lengths)} of {name} is zero, and has no cosine with any other.")
     return np.asarray(rows / lengths[:, None], np.float32)
 
 

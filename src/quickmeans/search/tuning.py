@@ -9,6 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.search.input import Input
+from quickmeans.search.probes import Neighbors
 from quickmeans.search.scan import brute_force
 
 # The share of neighbours found by so many queries has a standard error below 1.4 % at a recall of 0.95.
@@ -28,7 +30,7 @@ def tuning_sample(n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def fewest_probes(
-    rows: NDArray[np.float32],
+    rows: Input,
     sample: NDArray[np.int64],
     labels: NDArray[np.int32],
     centers: NDArray[np.float32],
@@ -36,12 +38,16 @@ def fewest_probes(
     recall: float,
     similarity: bool,
     n_threads: int,
-) -> int:
-    """The smallest number of lists in which the sampled rows find the share `recall` of their k nearest other rows."""
-    if len(centers) == 1 or len(rows) < 3:
-        return len(centers)
-    queries, k = rows[sample], min(k, len(rows) - 1)
-    _, ids = brute_force(rows, queries, k + 1, similarity, n_threads)
+) -> tuple[int, float]:
+    """The smallest number of lists in which the sampled rows find the share `recall` of their k nearest other rows.
+
+    Returned with the share that they find.
+    """
+    n_rows = rows.shape[0]
+    if len(centers) == 1 or n_rows < 3:
+        return len(centers), 1.0
+    queries, k = rows.take(sample), min(k, n_rows - 1)
+    ids = _nearest_rows(rows, queries, k + 1, similarity, n_threads)
     is_other = ids != sample[:, None]
     is_other[is_other.all(axis=1), -1] = False  # for rows that are not among their own k + 1 nearest
     scores = queries @ centers.T.astype(np.float32)
@@ -50,4 +56,22 @@ def fewest_probes(
     own = np.take_along_axis(scores, labels[ids].astype(np.int64), axis=1)  # of the lists that the neighbours are in
     ranks = np.stack([(scores > column[:, None]).sum(axis=1) for column in own.T], axis=1)[is_other]
     recalls = np.cumsum(np.bincount(ranks, minlength=len(centers))) / len(ranks)
-    return int(np.searchsorted(recalls, recall - 1e-9) + 1)
+    n_probes = int(np.searchsorted(recalls, recall - 1e-9) + 1)
+    return n_probes, float(recalls[n_probes - 1])
+
+
+def _nearest_rows(
+    rows: Input, queries: NDArray[np.float32], k: int, similarity: bool, n_threads: int
+) -> NDArray[np.int64]:
+    """The numbers of the k nearest rows of every query, block by block."""
+    nearest: Neighbors | None = None
+    for place, block in rows.blocks():
+        values, ids = brute_force(block, queries, min(k, len(block)), similarity, n_threads)
+        ids += place.start
+        if nearest is not None:
+            values, ids = np.hstack([nearest[0], values]), np.hstack([nearest[1], ids])
+            order = np.argsort(-values if similarity else values, axis=1, kind="stable")[:, :k]
+            values, ids = np.take_along_axis(values, order, 1), np.take_along_axis(ids, order, 1)
+        nearest = values, ids
+    assert nearest is not None
+    return nearest[1]

@@ -1,0 +1,1 @@
+"""Fitted clusters for other programs: scikit-learn's KMeans, and ONNX."""
