@@ -20,7 +20,6 @@ from benchmarks.harness import alternate
 from quickmeans import kernels
 from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform import als, chain, hierarchical_palm4msa, pair, palm, palm4msa, sparse_als
-from quickmeans.transform.quadratic import WorkingFactor
 
 SIZE = 128  # centroids, of 10000 rows
 VALUES = {
@@ -74,18 +73,6 @@ def measure(module, name, values, matrices):
 
 
 @with_one_blas_thread
-def sparse_share(share):
-    """Seconds of products with a factor by its non-zeros over those of dense products."""
-    ratios, rng = [], np.random.default_rng(0)
-    for shape in ((30, 784), (128, 784), (512, 512)):
-        X, S = rng.standard_normal((shape[1], 128)), rng.standard_normal(shape) * (rng.random(shape) < share)
-        sparse = WorkingFactor(S, kernels.Entries(S, S.size, ""))
-        times = alternate({"sparse": lambda S=sparse, X=X: S.times(X), "dense": lambda S=S, X=X: S @ X}, rounds=30)
-        ratios.append(times["sparse"] / times["dense"])
-    return ratios
-
-
-@with_one_blas_thread
 def gather(share):
     """Seconds per multiply-add of the masked product over those of a dense product."""
     ratios, rng = [], np.random.default_rng(0)
@@ -109,9 +96,6 @@ def main():
     for (module, name), values in VALUES.items():
         for value, ratio in zip(values, measure(module, name, values, matrices), strict=True):
             table.add_row(f"{module.__name__.rpartition('.')[2]}.{name}", str(value), *(f"{r:.3f}" for r in ratio))
-    for share in (0.15, 0.3, 0.4):
-        seconds = " ".join(f"{ratio:.2f}" for ratio in sparse_share(share))
-        table.add_row("quadratic._SPARSE_SHARE", f"share {share}", "", seconds)
     table.add_row("pair._GATHER", "share 0.3", "", " ".join(f"{ratio:.1f}" for ratio in gather(0.3)))
     Console().print(table)
 

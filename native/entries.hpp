@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/pacer.hpp"
+#include "kernels/types.hpp"
 
 namespace quickmeans {
 
@@ -17,28 +17,37 @@ class Entries {
     std::vector<std::int32_t> row, column;    // of each entry, in row order
     std::vector<std::int32_t> row_by_column;  // row[by_column[e]]
     std::vector<double> values, value_by_column;
-    const Routines* routines;
 
-    // The non-zeros of a dense matrix. If there are more than `most`, the search ends after the row that exceeds it,
-    // and the entries are only good to be counted.
-    Entries(const double* S, std::int64_t n, std::int64_t m, std::size_t most, const Routines& of, const Poll& poll)
-        : n_rows(n), n_columns(m), row_start{0}, routines(&of) {
-        Pacer pacer{poll};
-        for (std::int64_t i = 0; i < n && size() <= most; ++i, pacer.did(m)) {
-            add_row(S + i * m, std::int32_t(i));
+    // The non-zeros of a dense matrix with rows that are `stride` apart, or those that are marked as kept.
+    Entries(const double* S, std::int64_t n, std::int64_t m, std::int64_t stride, const unsigned char* kept = nullptr)
+        : n_rows(n), n_columns(m), row_start{0} {
+        for (std::int64_t i = 0; i < n; ++i) {
+            kept ? add_kept(S + i * stride, kept + i * m, std::int32_t(i)) : add_row(S + i * stride, std::int32_t(i));
             row_start.push_back(std::int64_t(size()));
         }
-        if (size() <= most) sort_by_column();
+        sort_by_column();
     }
     std::size_t size() const { return row.size(); }
-    bool is_complete() const { return column_start.size() == std::size_t(n_columns) + 1; }
+    bool has_support_of(const Entries& other) const { return row_start == other.row_start && column == other.column; }
+    SupportView support() const {
+        return {n_rows, n_columns, row_start.data(), row.data(), column.data(), column_start.data(), by_column.data()};
+    }
 
     void set_values(std::vector<double> updated) {
         values = std::move(updated);
         for (std::size_t a = 0; a < size(); ++a) value_by_column[a] = values[std::size_t(by_column[a])];
     }
+    void scale(double c) {
+        for (double& x : values) x *= c;
+        for (double& x : value_by_column) x *= c;
+    }
 
   private:
+    void add(std::int32_t i, std::int64_t j, double value) {
+        row.push_back(i);
+        column.push_back(std::int32_t(j));
+        values.push_back(value);
+    }
     // The non-zeros of row i. Entries are tested eight at a time, a line of the cache, because most such groups are
     // zero.
     void add_row(const double* s, std::int32_t i) {
@@ -49,12 +58,20 @@ class Entries {
             if (!any)
                 for (int j = 0; j < kGroup; ++j) any |= s[first + j] != 0;
             for (std::int64_t j = first; any && j < end; ++j)
-                if (s[j] != 0) {
-                    row.push_back(i);
-                    column.push_back(std::int32_t(j));
-                    values.push_back(s[j]);
-                }
+                if (s[j] != 0) add(i, j, s[j]);
         }
+    }
+    void add_kept(const double* s, const unsigned char* kept, std::int32_t i) {
+        std::int64_t j = 0;
+        for (std::uint64_t eight; j + 8 <= n_columns; j += 8) {
+            __builtin_memcpy(&eight, kept + j, 8);
+            for (; eight; eight &= eight - 1) {  // every mark is one bit
+                const std::int64_t at = j + __builtin_ctzll(eight) / 8;
+                if (s[at] != 0) add(i, at, s[at]);
+            }
+        }
+        for (; j < n_columns; ++j)
+            if (kept[j] && s[j] != 0) add(i, j, s[j]);
     }
     void sort_by_column() {
         column_start.assign(std::size_t(n_columns) + 1, 0);

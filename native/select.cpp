@@ -43,7 +43,8 @@ bool any_larger(const double* x, const double* thresholds) {
     return any;
 }
 
-void mark_rows(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, unsigned char* kept, Pacer& pacer) {
+void mark_rows(const double* M, std::int64_t n, std::int64_t m, std::int64_t stride, std::int64_t k,
+               unsigned char* kept, Pacer& pacer) {
     Largest best;
     double thresholds[kColumns];
     for (std::int64_t i = 0; i < n; ++i) {
@@ -51,9 +52,9 @@ void mark_rows(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, 
         std::fill(thresholds, thresholds + kColumns, -1.0);
         for (std::int64_t first = 0; first < m; first += kColumns) {
             const std::int64_t end = std::min(first + kColumns, m);
-            if (first >= k && end == first + kColumns && !any_larger(M + i * m + first, thresholds)) continue;
+            if (first >= k && end == first + kColumns && !any_larger(M + i * stride + first, thresholds)) continue;
             for (std::int64_t j = first; j < end; ++j) {
-                const double x = size_of(M[i * m + j]);
+                const double x = size_of(M[i * stride + j]);
                 if (x > best.size[k - 1]) best.offer(x, j, k);
             }
             std::fill(thresholds, thresholds + kColumns, best.size[k - 1]);
@@ -63,14 +64,15 @@ void mark_rows(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, 
     }
 }
 
-void mark_columns(const double* M, std::int64_t n, std::int64_t m, std::int64_t k, unsigned char* kept, Pacer& pacer) {
+void mark_columns(const double* M, std::int64_t n, std::int64_t m, std::int64_t stride, std::int64_t k,
+                  unsigned char* kept, Pacer& pacer) {
     Largest best[kColumns];
     double thresholds[kColumns];
     for (std::int64_t j0 = 0; j0 < m; j0 += kColumns) {
         const std::int64_t width = std::min(kColumns, m - j0);
         for (Largest& b : best) b.clear(k);
         for (std::int64_t i = 0; i < n; ++i) {
-            const double* const x = M + i * m + j0;
+            const double* const x = M + i * stride + j0;
             if (i >= k && width == kColumns && !any_larger(x, thresholds)) continue;
             for (std::int64_t j = 0; j < width; ++j) {
                 if (size_of(x[j]) > best[j].size[k - 1]) best[j].offer(size_of(x[j]), i, k);
@@ -85,7 +87,7 @@ void mark_columns(const double* M, std::int64_t n, std::int64_t m, std::int64_t 
 
 // Mark the k largest of the n entries x[0], x[step], ... by partition; `scratch` has n places.
 void mark_by_partition(const double* x, std::int64_t n, std::int64_t step, std::int64_t k, double* scratch,
-                       unsigned char* kept, Pacer& pacer) {
+                       unsigned char* kept, std::int64_t kept_step, Pacer& pacer) {
     for (std::int64_t i = 0; i < n; ++i) scratch[i] = size_of(x[i * step]);
     double threshold = -1;
     if (k < n) {
@@ -95,12 +97,12 @@ void mark_by_partition(const double* x, std::int64_t n, std::int64_t step, std::
     std::int64_t left = std::min(k, n);
     for (std::int64_t i = 0; i < n; ++i)
         if (size_of(x[i * step]) > threshold) {
-            kept[i * step] = 1;
+            kept[i * kept_step] = 1;
             --left;
         }
     for (std::int64_t i = 0; i < n && left > 0; ++i)
         if (size_of(x[i * step]) == threshold) {
-            kept[i * step] = 1;
+            kept[i * kept_step] = 1;
             --left;
         }
     pacer.did(4 * n);
@@ -108,21 +110,21 @@ void mark_by_partition(const double* x, std::int64_t n, std::int64_t step, std::
 
 }  // namespace
 
-void mark_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t per_row,
-                  std::int64_t per_column, unsigned char* kept, const Poll& poll) {
+void mark_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t stride,
+                  std::int64_t per_row, std::int64_t per_column, unsigned char* kept, const Poll& poll) {
     Pacer pacer{poll};
     std::fill(kept, kept + n_rows * n_columns, static_cast<unsigned char>(0));
     std::vector<double> scratch(std::size_t(std::max(n_columns, n_rows)));
     if (per_row > 0 && per_row <= std::min(kMostSorted, n_columns))
-        mark_rows(M, n_rows, n_columns, per_row, kept, pacer);
+        mark_rows(M, n_rows, n_columns, stride, per_row, kept, pacer);
     else if (per_row > 0)
         for (std::int64_t i = 0; i < n_rows; ++i)
-            mark_by_partition(M + i * n_columns, n_columns, 1, per_row, scratch.data(), kept + i * n_columns, pacer);
+            mark_by_partition(M + i * stride, n_columns, 1, per_row, scratch.data(), kept + i * n_columns, 1, pacer);
     if (per_column > 0 && per_column <= std::min(kMostSorted, n_rows))
-        mark_columns(M, n_rows, n_columns, per_column, kept, pacer);
+        mark_columns(M, n_rows, n_columns, stride, per_column, kept, pacer);
     else if (per_column > 0)
         for (std::int64_t j = 0; j < n_columns; ++j)
-            mark_by_partition(M + j, n_rows, n_columns, per_column, scratch.data(), kept + j, pacer);
+            mark_by_partition(M + j, n_rows, stride, per_column, scratch.data(), kept + j, n_columns, pacer);
 }
 
 namespace {
@@ -168,21 +170,18 @@ std::uint64_t key_of(float size) {
 
 }  // namespace
 
-void match_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t per_row,
-                   std::int64_t per_column, unsigned char* kept, const Poll& poll) {
+void match_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t stride,
+                   std::int64_t per_row, std::int64_t per_column, unsigned char* kept, const Poll& poll) {
     Pacer pacer{poll};
     std::fill(kept, kept + n_rows * n_columns, static_cast<unsigned char>(0));
     std::vector<std::uint64_t> keys;
     double largest = 0;
-    for_each_block(n_rows * n_columns, pacer, [&](std::int64_t first, std::int64_t end) {
-        double most = largest;
-        for (std::int64_t e = first; e < end; ++e) most = std::max(most, size_of(M[e]));
-        largest = most;
-    });
-    for_each_block(n_rows * n_columns, pacer, [&](std::int64_t first, std::int64_t end) {
-        for (std::int64_t e = first; e < end; ++e)
-            if (size_of(M[e]) > 0) keys.push_back(key_of(float(size_of(M[e]) / largest)) | std::uint64_t(e));
-    });
+    for (std::int64_t i = 0; i < n_rows; ++i, pacer.did(n_columns))
+        for (std::int64_t j = 0; j < n_columns; ++j) largest = std::max(largest, size_of(M[i * stride + j]));
+    for (std::int64_t i = 0; i < n_rows; ++i, pacer.did(n_columns))
+        for (std::int64_t j = 0; j < n_columns; ++j)
+            if (const double size = size_of(M[i * stride + j]); size > 0)
+                keys.push_back(key_of(float(size / largest)) | std::uint64_t(i * n_columns + j));
     sort_by_upper_half(keys, pacer);
     std::vector<std::int64_t> row_left(std::size_t(n_rows), per_row), column_left(std::size_t(n_columns), per_column);
     std::int64_t left = std::min(n_rows * std::min(per_row, n_columns), n_columns * std::min(per_column, n_rows));

@@ -118,6 +118,7 @@ def test_the_parameters_arrive(here):
     done("fit", "rows.npy", "-k", 6, "--paper", "--max-iter", 2, "-o", "p.safetensors")
     paper = quickmeans.load("p.safetensors").get_params()
     assert (paper["solver"], paper["sparsity_level"], paper["shortlist"]) == ("palm4msa", 5, 0)
+    assert paper["n_factors"] == "paper"
     done("fit", "rows.npy", "-k", 6, "--with-labels", "--batch-size", 50, "--compression", 2, "-o", "l.safetensors")
     assert len(quickmeans.load("l.safetensors").labels_) == 300
 

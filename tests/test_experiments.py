@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from quickmeans.cli.main import program
-from quickmeans.experiments import EXPERIMENTS, figure1, figure2, figure3, figure4, figure5, load_experiment
+from quickmeans.experiments import EXPERIMENTS, figure1, figure2, figure3, figure4, figure5, journal, load_experiment
 from quickmeans.experiments import data as data_sets
 from quickmeans.experiments import run as run_module
 from quickmeans.experiments.classification import EXACT
@@ -45,6 +45,8 @@ def tiny(tmp_path, monkeypatch):
     digits = data_sets.load("digits", None)
     part = data_sets.Split(digits.X[:400], digits.test[:50], digits.y[:400], digits.test_y[:50])
     made = {"digits": part, "blobs": data_sets.blobs(400, 40, 48, 20)}
+    made["breast-cancer"] = data_sets.load("breast-cancer", None)
+    monkeypatch.setattr(journal, "CLUSTERS", dict.fromkeys(journal.CLUSTERS, 10))
     monkeypatch.setattr(run_module, "load", lambda name, folder, quick: made[name])
     monkeypatch.setattr(run_module, "QUICK_SEEDS", 1)
     monkeypatch.setattr(run_module, "BLOB_CLUSTERS", {True: (16,)})

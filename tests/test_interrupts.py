@@ -73,17 +73,13 @@ def fit_supports(rng, n_threads=1):
     return lambda: kernels.fit_supports(gram, targets, np.ones(24), drop, support, n_threads, prices=True)
 
 
-def refine(rng):
-    n = 1500
-    S = sp.random_array((n, n), density=0.1, rng=rng).toarray()
-    entries, P, ones = kernels.Entries(S, n * n), np.eye(n), np.ones(n)
-    return lambda: [entries.refine(P, ones, P, S, ones, ones, 1000) for _ in range(100)]
-
-
-def times(rng):
-    entries = kernels.Entries(rng.standard_normal((2000, 2000)), 2000 * 2000)
-    X = rng.standard_normal((2000, 4000))
-    return lambda: entries.times(X)
+def palm(rng):
+    """One sweep alone takes seconds."""
+    n, everything = 700, kernels.FactorSet(700, 700, False, True)
+    factors = [rng.standard_normal((n, n)) for _ in range(5)]
+    options = kernels.PalmOptions(False, False, 0.1, 7, 30)
+    solver = kernels.Palm(rng.standard_normal((n, n)), np.ones(n), factors, [everything] * 5, options)
+    return lambda: solver.sweep(lambda q, M: None)
 
 
 def sums(rng):
@@ -160,8 +156,7 @@ def smallest(rng):
         csr_seed,
         csr_distances,
         fit_supports,
-        refine,
-        times,
+        palm,
         sums,
         moments,
         distances,

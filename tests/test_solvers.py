@@ -238,8 +238,11 @@ def test_bad_arguments_of_one_solver():
         with pytest.raises(ValueError, match=message):
             sparse_als(U, **({"compression": 3} | arguments))
     for arguments, message in [
-        ({"n_factors": 0}, "n_factors must be a whole number from 1 to 64 or 'auto', got 0"),
-        ({"n_factors": 10**6}, "n_factors must be a whole number from 1 to 64 or 'auto', got 1000000"),
+        ({"n_factors": 0}, "n_factors must be a whole number from 1 to 64, 'auto', 'paper' or 'journal', got 0"),
+        (
+            {"n_factors": 10**6},
+            "n_factors must be a whole number from 1 to 64, 'auto', 'paper' or 'journal', got 1000000",
+        ),
         ({"n_factors": 2**70}, "n_factors must be a whole number from 1 to 64"),
         ({"sparsity_level": 0}, "sparsity_level must be a whole number not below 1, got 0"),
         ({"lambda_update": "never"}, "lambda_update must be 'factor' or 'sweep'"),

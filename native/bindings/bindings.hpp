@@ -14,6 +14,7 @@ void bind_sums(nanobind::module_& m);
 void bind_csr(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_solvers(nanobind::module_& m);
+void bind_palm(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);
 void bind_balance(nanobind::module_& m);
 

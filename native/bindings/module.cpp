@@ -15,6 +15,7 @@ NB_MODULE(_native, m) {
     quickmeans::bind_csr(m);
     quickmeans::bind_search(m);
     quickmeans::bind_solvers(m);
+    quickmeans::bind_palm(m);
     quickmeans::bind_selection(m);
     quickmeans::bind_balance(m);
 }

@@ -13,7 +13,7 @@ void choose(Matrix<double> M, std::int64_t per_row, std::int64_t per_column, Cel
     require(M.size() < (std::size_t(1) << 32), "too many entries");
     require(per_row >= 0 && per_column >= 0, "per_row and per_column must not be negative");
     nb::gil_scoped_release release;
-    Choice(M.data(), n, m, per_row, per_column, reinterpret_cast<unsigned char*>(kept.data()), Interrupts());
+    Choice(M.data(), n, m, m, per_row, per_column, reinterpret_cast<unsigned char*>(kept.data()), Interrupts());
 }
 
 void smallest_of_rows(Matrix<float> M, Cells<float> values, Cells<std::int64_t> columns) {

@@ -15,8 +15,8 @@
 #include "groups.hpp"
 #include "listed.hpp"
 #include "nearest.hpp"
+#include "on_support.hpp"
 #include "panel.hpp"
-#include "refine.hpp"
 #include "seeding.hpp"
 #include "shortlist.hpp"
 #include "sparse.hpp"
@@ -77,8 +77,13 @@ constexpr InstructionSet kInstructionSet{
                  .score_listed = score_listed,
                  .sum_rows = sum_listed,
                  .fit_rows = fit_rows,
-                 .refine = refine,
-                 .sparse_times = sparse_times},
+                 .sparse_times = sparse_times,
+                 .support_dots = support_dots,
+                 .left_on_support = left_on_support,
+                 .right_on_support = right_on_support,
+                 .transpose = transpose_cells,
+                 .weigh_and_subtract = weigh_and_subtract,
+                 .scale_cells = scale_cells},
 };
 
 }  // namespace quickmeans::QM_ISA

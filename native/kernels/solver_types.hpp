@@ -20,26 +20,20 @@ struct SupportJob {
 constexpr int kPivots = 4;           // swept together; supports are filled up to a multiple of it with unit pivots
 constexpr int kSupportPadding = 16;  // rows of scratch memory are at most this much longer than a support
 
-// One factor of a product on its support (see refine.hpp). The entries are in row order, columns ascending. Without P
-// the diagonal takes its place, without G the identity.
-struct RefineJob {
+// The length of a row of n doubles in memory: whole vectors of any instruction set, and not a multiple of 512 bytes,
+// because then the cache could hold only a few entries of a column.
+constexpr std::int64_t whole_vectors(std::int64_t n) { return (n + 7) / 8 * 8; }
+constexpr std::int64_t padded(std::int64_t n) { return whole_vectors(n) + (whole_vectors(n) % 64 == 0 ? 8 : 0); }
+
+// Where the entries of a sparse n_rows x n_columns matrix are. They are in row order, columns ascending.
+struct SupportView {
     std::int64_t n_rows;
     std::int64_t n_columns;
-    std::int64_t n_entries;
-    const double* P;                   // IN  n_rows x n_rows, symmetric, or null
-    const double* diagonal;            // IN  n_rows
-    const double* G;                   // IN  n_columns x n_columns, symmetric, or null
     const std::int64_t* row_start;     // IN  n_rows + 1
-    const std::int32_t* row;           // IN  n_entries
-    const std::int32_t* column;        // IN  n_entries
+    const std::int32_t* row;           // IN  of every entry
+    const std::int32_t* column;        // IN  of every entry
     const std::int64_t* column_start;  // IN  n_columns + 1
-    const std::int64_t* by_column;     // IN  n_entries, the entries in column order
-    const double* target;              // IN  n_entries, M on the support
-    const double* curvature;           // IN  n_entries, the diagonal of the quadratic form
-    double* values;                    // IN/OUT  n_entries
-    double* work;                      // 3 n_entries of scratch memory
-    double* dense;                     // 2 n_rows n_columns of it if there are P and G
-    int n_steps;
+    const std::int64_t* by_column;     // IN  the entries in column order
 };
 
 // out = S X for a sparse S, whose row i has the entries start[i] .. start[i + 1] - 1 (see sparse.hpp).
@@ -49,8 +43,9 @@ struct SparseJob {
     const std::int32_t* index;  // IN  rows of X
     const double* values;       // IN
     const double* X;            // IN
-    std::int64_t width;         // columns of X
-    double* out;                // OUT n_rows x width
+    std::int64_t stride;        // length of the rows of X and of out in memory
+    double* out;                // OUT
+    std::int64_t first, end;    // the columns that are multiplied: whole vectors
 };
 
 }  // namespace quickmeans

@@ -366,8 +366,17 @@ struct Routines {
     double (*sum_rows)(const float* rows, std::int64_t n_columns, const std::int64_t* index, std::int64_t count,
                        const double* weights, double* sum);
     void (*fit_rows)(const SupportJob&, const Range& rows, double* scratch, std::int32_t* order, const Poll&);
-    void (*refine)(const RefineJob&, double* inner, double* square, const Poll&);
     void (*sparse_times)(const SparseJob&, const Poll&);
+    // See on_support.hpp.
+    void (*support_dots)(const SupportView&, const double* A, const double* B, std::int64_t length, const Range& rows,
+                         double* out, const Poll&);
+    void (*left_on_support)(const SupportView&, const double* P, const double* s, double* line, double* out,
+                            const Poll&);
+    void (*right_on_support)(const SupportView&, const double* diagonal, const double* G, const double* s, double* out,
+                             const Poll&);
+    void (*transpose)(const double* a, std::int64_t n, std::int64_t m, double* out);
+    void (*weigh_and_subtract)(double* V, const double* weights, const double* H, std::int64_t n, std::int64_t m);
+    void (*scale_cells)(double* V, const double* row, const double* column, std::int64_t n, std::int64_t m);
 };
 
 struct InstructionSet {

@@ -61,8 +61,9 @@ class QKMeans(
     compression : float or "auto", default="auto"
         K D over the number of non-zeros of V. "auto": with a shortlist, whatever makes assignment cheapest; without,
         10. Only for "als".
-    n_factors : int or "auto", default="auto"
-        The number of factors of V, for "palm4msa" and "hierarchical"; see :func:`quickmeans.transform.palm4msa`.
+    n_factors : int, "auto", "paper" or "journal", default="auto"
+        The number of factors of V, for "palm4msa" and "hierarchical". "paper" and "journal" are the constraint sets of
+        the paper's experiments and of its journal version; see :func:`quickmeans.transform.palm4msa`.
     sparsity_level : int, default=5
         The number of non-zeros per row and column of a factor, for "palm4msa" and "hierarchical".
     shortlist : int or "auto", default="auto"

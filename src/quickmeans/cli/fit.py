@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from quickmeans import QKMeans
     from quickmeans.data import RowSource
 
-PAPER: dict[str, Any] = {"solver": "palm4msa", "sparsity_level": 5, "shortlist": 0}
+PAPER: dict[str, Any] = {"solver": "palm4msa", "n_factors": "paper", "sparsity_level": 5, "shortlist": 0}
 _STARTS = ("k-means++", "random")
 _SOLVER = Name("quickmeans.transform.solvers", "SOLVERS")
 _METRIC = Name("quickmeans.kmeans.settings", "METRICS")
+_N_FACTORS = Whole(1, "auto", "paper", "journal")
 _SEARCH = Name("quickmeans.kmeans.settings", "SEARCHES")
 _model, _run = partial(option, section="Model"), partial(option, section="Run")
 
@@ -42,8 +43,8 @@ _model, _run = partial(option, section="Model"), partial(option, section="Run")
 @_model("--compression", type=NUMBER_OR_AUTO, help="Size of dense centroids over size of the product.  [default: auto]")
 @_model("--solver", type=_SOLVER, help="Algorithm that learns the product.  [default: als]")
 @_model("--sparsity-level", type=COUNT, help="Non-zeros per row and column of a factor (not als).  [default: 5]")
-@_model("--n-factors", type=COUNT_OR_AUTO, help="Number of factors of the product (not als).  [default: auto]")
-@_model("--paper", is_flag=True, help="Same as --solver palm4msa --sparsity-level 5 --shortlist 0.")
+@_model("--n-factors", type=_N_FACTORS, help="Number of factors of the product (not als).  [default: auto]")
+@_model("--paper", is_flag=True, help="Same as --solver palm4msa --n-factors paper --sparsity-level 5 --shortlist 0.")
 @_model("--metric", type=_METRIC, help="cosine compares directions (spherical k-means).  [default: euclidean]")
 @_run("--init", metavar="START", help="k-means++, random, or a file with K rows.  [default: k-means++]")
 @_run("--n-init", type=COUNT_OR_AUTO, help="Runs from different starts; the best is kept.  [default: auto]")

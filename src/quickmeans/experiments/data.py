@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_breast_cancer, load_digits, make_blobs
 
 from quickmeans.data.idx import read_idx
 
@@ -16,6 +16,7 @@ IMAGES = {
 }
 _FILES = ("train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
           "t10k-labels-idx1-ubyte.gz")  # fmt: skip
+_SMALL: dict[str, Any] = {"digits": (load_digits, 1500), "breast-cancer": (load_breast_cancer, 469)}  # training rows
 _QUICK = (6000, 1000)  # training and test images of a quick run
 
 
@@ -49,9 +50,10 @@ def load(name: str, folder: Path | None, *, quick: bool = False) -> Split:
     """Return a data set; a quick run gets a part of it."""
     if name == "blobs":
         return blobs(5800, 200, 500, 200) if quick else blobs()
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        return _split(X, y, 1500)
+    if name in _SMALL:
+        make, rows = _SMALL[name]
+        X, y = make(return_X_y=True)
+        return _split(X, y, rows)
     if folder is None or missing(name, folder):
         raise FileNotFoundError(missing(name, folder))
     split = images(folder / name)

@@ -62,7 +62,7 @@ def draw(run: Run, results: Results) -> Any:
     """Draw time against D."""
     figure, axes = panels(1, 1, title=EXPERIMENT.title)
     spread_lines(axes[0][0], results, "D", "milliseconds", METHODS)
-    axes[0][0].set(xscale="log", yscale="log")
+    axes[0][0].set(yscale="log")
     axes[0][0].legend(fontsize=7)
     return figure
 

@@ -107,7 +107,7 @@ def _options(run: Run, data: str, K: int, seed: int, method: str) -> dict[str, A
     if solver == "als":
         paper = qkmeans(run, data, K, seed, f"QK-means, sparsity {level}")
         return {"shortlist": 0, "compression": paper.cluster_centers_.size / n_numbers(paper)}
-    return {"solver": _SOLVERS[solver], "sparsity_level": int(level), "shortlist": 0}
+    return {"solver": _SOLVERS[solver], "n_factors": "paper", "sparsity_level": int(level), "shortlist": 0}
 
 
 def model_path(run: Run, data: str, K: int, method: str, seed: int) -> Path:

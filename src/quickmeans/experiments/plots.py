@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from quickmeans.experiments.results import Results
 
-_MARKS, _DASHES = "osD^v<>", ("-", "--", "-.", ":")
+_MARKERS = "osD^vPX*"
 
 
 def panels(rows: int, columns: int, *, title: str, heights: list[float] | None = None) -> tuple[Any, Any]:
@@ -17,29 +20,33 @@ def panels(rows: int, columns: int, *, title: str, heights: list[float] | None =
     return figure, figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
 
 
+def tiles(rows: NDArray[Any], per_row: int, gap: int = 2) -> NDArray[Any]:
+    """Return one image of all rows as square images, with white gaps between them."""
+    side = int(rows.shape[1] ** 0.5)
+    step, n_lines = side + gap, -(-len(rows) // per_row)
+    canvas = np.full((n_lines * step - gap, per_row * step - gap), np.nan)
+    for i, row in enumerate(rows):
+        y, x = (step * place for place in divmod(i, per_row))
+        canvas[y : y + side, x : x + side] = row.reshape(side, side)
+    return canvas
+
+
 def spread_lines(axis: Any, results: Results, x: str, y: str, methods: list[str], **where: Any) -> None:
     """Draw one line per method, with the deviation over the seeds as error bars.
 
-    Lines have different dashes and marks, so that one is seen below another.
+    The values of x are equally far apart, and every method is a little to the right of the one before, so that no line
+    hides another.
     """
-    for i, method in enumerate(methods):
-        points = [(value, results.spread(y, method=method, **where, **{x: value}))
-                  for value in results.values(x, method=method, **where)]  # fmt: skip
-        known = [(value, spread) for value, spread in points if spread]
-        if known:
-            means, deviations = ([getattr(spread, name) for _, spread in known] for name in ("mean", "deviation"))
-            style = _MARKS[i % len(_MARKS)] + _DASHES[i % len(_DASHES)]
-            axis.errorbar(
-                [value for value, _ in known],
-                means,
-                deviations,
-                fmt=style,
-                ms=8 - i % 7,
-                mfc="none",
-                capsize=3,
-                label=method,
-            )
-    axis.set(xlabel=x, ylabel=y)
+    places = {value: place for place, value in enumerate(results.values(x, **where)) if not isinstance(value, str)}
+    first, shown = min(places.values(), default=0), [m for m in methods if results.select(method=m, **where)]
+    for i, method in enumerate(shown):
+        spreads = {value: results.spread(y, method=method, **where, **{x: value}) for value in places}
+        known = {places[value] - first: spread for value, spread in spreads.items() if spread}
+        shift = 0.3 * ((i + 0.5) / len(shown) - 0.5)
+        means, deviations = ([getattr(spread, name) for spread in known.values()] for name in ("mean", "deviation"))
+        style = {"marker": _MARKERS[i % len(_MARKERS)], "ls": ("-", "--")[i % 2], "ms": 4, "lw": 1.2, "capsize": 2}
+        axis.errorbar([place + shift for place in known], means, deviations, label=method, **style)
+    axis.set(xlabel=x, ylabel=y, xticks=range(len(places)), xticklabels=list(places))
     axis.grid(alpha=0.3)
 
 

@@ -11,11 +11,12 @@ from quickmeans.kernels.balance import Balanced, CandidateLists, balance
 from quickmeans.kernels.csr import CsrCenters, CsrClusters, CsrRows
 from quickmeans.kernels.distances import Distances, squared_differences
 from quickmeans.kernels.groups import Groups
+from quickmeans.kernels.palm import FactorSet, Palm, PalmOptions
 from quickmeans.kernels.product import Product
 from quickmeans.kernels.screen import Assignment, Screen, bind_assignment, make_assignment
 from quickmeans.kernels.search import Clusters, LocalSearch, Search
 from quickmeans.kernels.selection import mark_largest, match_largest, smallest
-from quickmeans.kernels.solvers import Entries, fit_supports, masked_product
+from quickmeans.kernels.solvers import fit_supports, masked_product
 from quickmeans.kernels.sums import add_members, center_rows, group_by_label, moments, seed
 
 __all__ = [
@@ -27,9 +28,11 @@ __all__ = [
     "CsrClusters",
     "CsrRows",
     "Distances",
-    "Entries",
+    "FactorSet",
     "Groups",
     "LocalSearch",
+    "Palm",
+    "PalmOptions",
     "Product",
     "Screen",
     "Search",

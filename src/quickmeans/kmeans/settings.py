@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from quickmeans.checks import LARGEST_WHOLE, check_flag, check_number, check_whole
 from quickmeans.kmeans.sizes import SizeBounds
 from quickmeans.transform.factors import MOST_FACTORS
+from quickmeans.transform.presets import is_preset
 from quickmeans.transform.solvers import Solver, SolverSettings, solver_by
 
 # init(X, n_clusters, random_state=...) -> centroids
@@ -146,10 +147,11 @@ def _check(p: dict[str, Any]) -> None:
     for name, least, most in (
         ("n_init", 1, LARGEST_WHOLE),
         ("shortlist", 0, LARGEST_WHOLE),
-        ("n_factors", 1, MOST_FACTORS),
     ):
         if not _is_auto(p[name]):
             check_whole(name, p[name], least, " or 'auto'", most=most)
+    if not (_is_auto(p["n_factors"]) or is_preset(p["n_factors"])):
+        check_whole("n_factors", p["n_factors"], 1, ", 'auto', 'paper' or 'journal'", most=MOST_FACTORS)
     if not (isinstance(p["search"], str) and p["search"] in SEARCHES):
         raise ValueError(f"search must be 'auto', 'none' or 'thorough', got {p['search']!r}.")
     for name, known in (("metric", METRICS), ("algorithm", ALGORITHMS)):

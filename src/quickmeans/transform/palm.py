@@ -7,7 +7,8 @@ With :math:`L = S_1 \cdots S_{q-1}` and :math:`R = S_{q+1} \cdots S_Q` the gradi
 :math:`H = N U R'`. A sweep goes from q = Q down to 1 and updates G and H from one factor to the next
 (:math:`G \leftarrow S G S'`, :math:`H \leftarrow H S'`). So only the first step of a sweep handles matrices with the
 larger side of U. The objective is computed without the product of all factors, as
-:math:`\|N^{1/2} U\|^2 - 2 \lambda \langle M, S\rangle + \lambda^2 \langle S, P S G\rangle`.
+:math:`\|N^{1/2} U\|^2 - 2 \lambda \langle M, S\rangle + \lambda^2 \langle S, P S G\rangle`. A sweep is one call of
+native code (``native/palm.cpp``), in which factors are kept by their non-zeros.
 
 The step along each entry is measured by its own curvature :math:`D_{ij} = P_{ii} G_{jj}`, not by one bound
 :math:`\|P\| \|G\|` for all entries: :math:`D^{1/2} S - t D^{-1/2} \nabla` is projected, so that the entries that lower
@@ -17,14 +18,13 @@ gradients can only lower the objective.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from quickmeans import kernels
 from quickmeans.checks import check_number, check_whole
-from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform.factorization import (
     Callback,
     Factorization,
@@ -33,18 +33,17 @@ from quickmeans.transform.factorization import (
     finished,
     result_dtype,
 )
-from quickmeans.transform.factors import MOST_FACTORS, dense
+from quickmeans.transform.factors import dense
+from quickmeans.transform.presets import check_n_factors, is_preset, preset_sets
 from quickmeans.transform.product import SparseProduct
-from quickmeans.transform.projections import Projection, TopPerRowAndColumn
-from quickmeans.transform.quadratic import Matrix, Quadratic, WorkingFactor
+from quickmeans.transform.projections import Matrix, Projection, TopPerRowAndColumn, quota
 
 # Chosen between error and time: benchmarks/solver_constants.py prints both at lower and higher values.
-_LONGEST, _SHORTEST = 1.0, 0.1  # step sizes t; with 1 an entry goes to its own minimum
+_SHORTEST = 0.1  # step size t; with 1, the longest, an entry goes to its own minimum
 _LONGEST_PAUSE = 7  # sweeps with a fixed support after steps that failed
 _REFINEMENTS = 3  # steps of conjugate gradients on the support after every projection
 
 
-@with_one_blas_thread
 def palm4msa(
     U: ArrayLike,
     n_factors: int | str = "auto",
@@ -54,6 +53,7 @@ def palm4msa(
     projections: Sequence[Projection] | None = None,
     init: SparseProduct | None = None,
     lambda_update: str = "factor",
+    steps: str = "scaled",
     max_iter: int = 300,
     tol: float = 1e-6,
     callback: Callback | None = None,
@@ -64,8 +64,11 @@ def palm4msa(
     ----------
     U : array of shape (K, D)
         Finite real numbers.
-    n_factors : int or "auto", default="auto"
-        The number of factors Q, at most 64; "auto" is log2(min(K, D)) rounded, at least 2.
+    n_factors : int, "auto", "paper" or "journal", default="auto"
+        The number of factors Q, at most 64; "auto" is log2(min(K, D)) rounded, at least 2. "paper" and "journal" are
+        the settings of the paper's experiments and of those of its journal version: Q is log2(min(K, D)) or
+        log2(max(K, D)), rounded down, and the largest factor keeps more entries; see
+        :mod:`quickmeans.transform.presets`. They need at least four rows and columns.
     sparsity_level : int, default=5
         The number of entries per row and per column that every factor keeps.
     weights : array of shape (K,), default=None
@@ -76,161 +79,94 @@ def palm4msa(
         Start from its factors. For None the largest factor starts at zero and all others as identities.
     lambda_update : "factor" or "sweep", default="factor"
         When the scale is set to its best value: after every factor, or after every sweep as in the paper.
+    steps : "scaled" or "paper", default="scaled"
+        "scaled": steps by the curvature along every entry, then conjugate gradients, as described in
+        :mod:`quickmeans.transform.palm`. "paper": one projected gradient step per factor, of length 1 / c with
+        :math:`c > \lambda^2 \|L\|^2 \|R\|^2`, as in the paper's appendix. With ``lambda_update="sweep"`` this is the
+        paper's algorithm to the letter.
     max_iter : int, default=300
         The most sweeps.
     tol : float, default=1e-6
-        Stop when a sweep lowers the objective by less than this share of it.
+        Stop when a sweep changes the objective by less than this share of it.
     callback : callable, default=None
         Called as ``callback(sweep, objective)`` after every sweep; a true result stops the solver.
 
     Returns
     -------
     Factorization
-        Its objective never rises, and `converged` says whether `tol` was reached. There is no randomness.
+        Its objective never rises with ``steps="scaled"``, and `converged` says whether `tol` was reached. There is no
+        randomness.
     """
     matrix = check_matrix(U)
     n = check_weights(weights, len(matrix))
     check_whole("max_iter", max_iter, 1)
     check_number("tol", tol, 0)
-    if lambda_update not in ("factor", "sweep"):
-        raise ValueError(f"lambda_update must be 'factor' or 'sweep', got {lambda_update!r}.")
+    method = check_method(lambda_update, steps)
     shape: tuple[int, ...] = matrix.shape
     factors = _identity_start(factor_shapes(shape, n_factors)) if init is None else _given_start(init, shape)
-    sets = _sets(projections, sparsity_level, len(factors))
+    sets = _sets(projections, sparsity_level, n_factors, shape, len(factors))
     factors = [S if E.is_of_supports else _projected(E, S) for S, E in zip(factors, sets, strict=True)]
-    solver = Palm(matrix, n, factors, sets, lambda_update == "sweep")
+    solver = Palm(matrix, n, factors, sets, method)
     history, converged = solver.run(max_iter, tol, callback)
     return finished(matrix, n, solver.scaled_factors(), history, converged, result_dtype(U))
+
+
+class Method(NamedTuple):
+    """How factors are updated."""
+
+    paper_steps: bool = False
+    once_per_sweep: bool = False
+
+
+def check_method(lambda_update: str, steps: str) -> Method:
+    """Return how factors are updated, or raise an error."""
+    for name, value, options in (
+        ("lambda_update", lambda_update, ("factor", "sweep")),
+        ("steps", steps, ("scaled", "paper")),
+    ):
+        if not isinstance(value, str) or value not in options:
+            raise ValueError(f"{name} must be {options[0]!r} or {options[1]!r}, got {value!r}.")
+    return Method(steps == "paper", lambda_update == "sweep")
 
 
 def factor_shapes(shape: tuple[int, ...], n_factors: int | str = "auto") -> list[tuple[int, int]]:
     """Return the paper's shapes: A x A with A = min(K, D), except for the factor at the end of the larger side."""
     K, D = shape
     A = min(K, D)
-    if n_factors == "auto":
-        n_factors = max(2, round(np.log2(A)))
-    inner = [(A, A)] * (check_whole("n_factors", n_factors, 1, " or 'auto'", most=MOST_FACTORS) - 1)
+    inner = [(A, A)] * (check_n_factors(n_factors, shape) - 1)
     return [*inner, (A, D)] if K <= D else [(K, A), *inner]
 
 
-@dataclass
-class _Pause:
-    """The sweeps for which a factor keeps its support after a step that failed; the pause doubles each time."""
-
-    length: int = 0
-    sweeps_left: int = 0
-
-
 class Palm:
-    """The state of the iteration: factors of unit norm and their scale."""
+    """An iteration: sweeps over factors of unit norm and their scale."""
 
-    def __init__(
-        self, U: Matrix, n: Matrix, factors: list[Matrix], sets: Sequence[Projection], once_per_sweep: bool
-    ) -> None:
-        self.U, self.n, self.sets, self.once_per_sweep = U, n, sets, once_per_sweep
-        self.weighted = n[:, None] * U
-        self.total = float((self.weighted * U).sum())
-        norms = [float(np.linalg.norm(S)) for S in factors]
-        self.factors = [WorkingFactor.of(S / (norm or 1.0)) for S, norm in zip(factors, norms, strict=True)]
-        self.scale = float(np.prod([norm for norm in norms if norm > 0]))
-        self.steps = [_LONGEST] * len(factors)
-        self.pauses = [_Pause() for _ in factors]
-        self.objective = self.total
+    def __init__(self, U: Matrix, n: Matrix, factors: list[Matrix], sets: Sequence[Projection], method: Method) -> None:
+        self.sets = sets
+        quotas = [quota(E, S.shape) for E, S in zip(sets, factors, strict=True)]
+        options = kernels.PalmOptions(*method, _SHORTEST, _LONGEST_PAUSE, _REFINEMENTS)
+        self.native = kernels.Palm(U, n, factors, quotas, options)
 
     def run(self, max_iter: int, tol: float, callback: Callback | None) -> tuple[list[float], bool]:
-        """Sweep until the objective no longer falls by `tol`; return its history and whether that happened."""
-        history = [self._start()]
-        rounding = float(np.finfo(float).eps) * self.total
+        """Sweep until the objective no longer changes by `tol`; return its history and whether that happened."""
+        history = [self.native.start()]
+        rounding = float(np.finfo(float).eps) * self.native.total
         for i in range(max_iter):
             if history[-1] <= rounding:
                 return history, True
-            self._sweep()
-            history.append(self.objective)
-            if callback is not None and callback(i + 1, self.objective):
+            history.append(self.native.sweep(self._project))
+            if callback is not None and callback(i + 1, history[-1]):
                 return history, False
-            if i > 0 and history[-2] - history[-1] <= tol * history[-2]:
+            if i > 0 and abs(history[-2] - history[-1]) <= tol * history[-2]:
                 return history, True
         return history, False
 
     def scaled_factors(self) -> list[Matrix]:
         """Return the factors, with the scale in the first."""
-        first, *rest = (S.values for S in self.factors)
-        return [self.scale * first, *rest]
+        first, *rest = (self.native.factor(q) for q in range(len(self.sets)))
+        return [self.native.scale * first, *rest]
 
-    def _start(self) -> float:
-        """Set the best scale for the present factors and return the objective."""
-        V = self.factors[-1].values
-        for S in reversed(self.factors[:-1]):
-            V = S.times(V)
-        inner, square = float((self.weighted * V).sum()), float((self.n[:, None] * V**2).sum())
-        if square > 0:
-            self.scale = inner / square
-        self.objective = float((self.n[:, None] * np.square(self.U - self.scale * V)).sum())
-        return self.objective
-
-    def _value(self, inner: float, square: float) -> float:
-        """Return the objective, from <M, S> and <S, P S G>."""
-        return max(self.total - 2 * inner + square, 0.0)
-
-    def _sweep(self) -> None:
-        """Update every factor once, q = Q, ..., 1."""
-        grams = self._left_grams()
-        G: Matrix | None = None  # R_Q = I
-        H = self.weighted
-        for q in reversed(range(len(self.factors))):
-            self._update(q, Quadratic(self.factors[:q], grams[q], self.n, G, H))
-            S = self.factors[q]
-            if q > 0:
-                G = S.times(S.values.T if G is None else S.times(G).T)
-                H = np.ascontiguousarray(S.times(H.T).T)
-        if self.once_per_sweep:
-            self._start()
-
-    def _left_grams(self) -> list[Matrix | None]:
-        """Return P = L' N L for every factor; None stands for N."""
-        grams: list[Matrix | None] = [None]
-        for S in self.factors[:-1]:
-            PS = self.n[:, None] * S.values if grams[-1] is None else S.adjoint_times(grams[-1]).T
-            grams.append(S.adjoint_times(PS))
-        return grams
-
-    def _update(self, q: int, quadratic: Quadratic) -> None:
-        """Take a projected gradient step on factor q, or only refine it on its support if that step fails."""
-        S, pause = self.factors[q].scaled(self.scale), self.pauses[q]
-        if pause.sweeps_left == 0:
-            if self._accept(q, quadratic, self._project(q, quadratic, S)):
-                self.steps[q], pause.length = min(2 * self.steps[q], _LONGEST), 0
-                return
-            self.steps[q] = self.steps[q] / 2 if self.steps[q] > _SHORTEST else _LONGEST
-            pause.length = pause.sweeps_left = min(2 * pause.length + 1, _LONGEST_PAUSE)
-        else:
-            pause.sweeps_left -= 1
-        self._accept(q, quadratic, S)
-
-    def _project(self, q: int, quadratic: Quadratic, S: WorkingFactor) -> WorkingFactor:
-        """Return D^(-1/2) times the projection of D^(1/2) S - t D^(-1/2) gradient.
-
-        D holds the curvatures if the set restricts supports only; else it is one bound, since a set that restricts
-        values is not invariant to scaling its entries.
-        """
-        if self.sets[q].is_of_supports:
-            root: Any = np.multiply.outer(np.sqrt(quadratic.row_curvature), np.sqrt(quadratic.column_curvature))
-        else:
-            root = max(quadratic.bound(), np.finfo(float).tiny) ** 0.5
-        moved = quadratic.gradient(S)
-        moved *= -self.steps[q] / root
-        moved += root * S.values
-        return WorkingFactor.of(_projected(self.sets[q], moved) / root)
-
-    def _accept(self, q: int, quadratic: Quadratic, S: WorkingFactor) -> bool:
-        """Refine S and let it replace factor q, unless that raises the objective; return whether it was replaced."""
-        inner, square = quadratic.refine(S, _REFINEMENTS if self.sets[q].is_of_supports else 0)
-        scale = 1.0 if self.once_per_sweep or square <= 0 else inner / square
-        value, norm = self._value(scale * inner, scale**2 * square), S.norm()
-        if norm == 0 or not value <= self.objective:
-            return False
-        self.factors[q], self.scale, self.objective = S.scaled(1 / norm), scale * norm, value
-        return True
+    def _project(self, q: int, M: Matrix) -> None:
+        M[:] = _projected(self.sets[q], M.copy())
 
 
 def _identity_start(shapes: list[tuple[int, int]]) -> list[Matrix]:
@@ -248,12 +184,23 @@ def _given_start(init: Any, shape: tuple[int, ...]) -> list[Matrix]:
     return [dense(S) for S in init.factors]
 
 
-def _sets(projections: Sequence[Projection] | None, sparsity_level: int, n_factors: int) -> Sequence[Projection]:
-    if projections is None:
-        return [TopPerRowAndColumn(check_whole("sparsity_level", sparsity_level, 1))] * n_factors
-    if len(projections) != n_factors:
-        raise ValueError(f"There must be one projection per factor: {n_factors} factors, got {len(projections)}.")
-    return projections
+def _sets(
+    projections: Sequence[Projection] | None,
+    sparsity_level: int,
+    n_factors: int | str,
+    shape: tuple[int, ...],
+    count: int,
+) -> Sequence[Projection]:
+    """Return the sets of `count` factors."""
+    if projections is not None:
+        if len(projections) != count:
+            raise ValueError(f"There must be one projection per factor: {count} factors, got {len(projections)}.")
+        return projections
+    level = check_whole("sparsity_level", sparsity_level, 1)
+    if not is_preset(n_factors):
+        return [TopPerRowAndColumn(level)] * count
+    check_n_factors(n_factors, shape)
+    return preset_sets(shape, level, count)
 
 
 def _projected(projection: Projection, M: Matrix) -> Matrix:

@@ -55,6 +55,32 @@ class _OfSupports:
         return True
 
 
+class PerRowAndColumn(Protocol):
+    """A set that keeps the largest entries of every row and every column; palm4MSA projects on it in native code."""
+
+    def quota(self, shape: tuple[int, ...]) -> kernels.FactorSet:
+        """Return how many entries every row and column of a matrix of this shape keep."""
+        ...
+
+
+def quota(E: Projection, shape: tuple[int, ...]) -> kernels.FactorSet:
+    """Return how many entries every row and column keep; zeros if only :meth:`Projection.project` can say."""
+    counted: PerRowAndColumn | None = E if hasattr(E, "quota") else None  # type: ignore[assignment]
+    return kernels.FactorSet(0, 0, False, E.is_of_supports) if counted is None else counted.quota(shape)
+
+
+class _Kept(_OfSupports):
+    """A set with a quota; the union of the entries that rows and columns keep."""
+
+    def quota(self, shape: tuple[int, ...]) -> kernels.FactorSet:
+        raise NotImplementedError
+
+    def project(self, M: Matrix) -> Matrix:
+        per_row, per_column, greedy, _ = self.quota(M.shape)
+        keep = kernels.match_largest if greedy else kernels.mark_largest
+        return np.where(keep(M, per_row, per_column), M, 0)
+
+
 @dataclass(frozen=True)
 class _Counted(_OfSupports):
     """A set of matrices with a limited number of non-zeros."""
@@ -65,26 +91,26 @@ class _Counted(_OfSupports):
         object.__setattr__(self, "k", check_whole("k", self.k, 1))
 
 
-class TopPerRow(_Counted):
+class TopPerRow(_Counted, _Kept):
     """At most k non-zeros in every row."""
 
     @property
     def name(self) -> str:
         return f"{self.k} per row"
 
-    def project(self, M: Matrix) -> Matrix:
-        return np.where(largest(M, min(self.k, M.shape[1]), 0), M, 0)
+    def quota(self, shape: tuple[int, ...]) -> kernels.FactorSet:
+        return kernels.FactorSet(min(self.k, shape[1]), 0, False, True)
 
 
-class TopPerColumn(_Counted):
+class TopPerColumn(_Counted, _Kept):
     """At most k non-zeros in every column."""
 
     @property
     def name(self) -> str:
         return f"{self.k} per column"
 
-    def project(self, M: Matrix) -> Matrix:
-        return np.where(largest(M, 0, min(self.k, M.shape[0])), M, 0)
+    def quota(self, shape: tuple[int, ...]) -> kernels.FactorSet:
+        return kernels.FactorSet(0, min(self.k, shape[0]), False, True)
 
 
 class TopInAll(_Counted):
@@ -99,7 +125,7 @@ class TopInAll(_Counted):
 
 
 @dataclass(frozen=True)
-class TopPerRowAndColumn(_Counted):
+class TopPerRowAndColumn(_Counted, _Kept):
     """The paper's set: the k largest entries of every row and the k largest entries of every column are kept.
 
     Their union has at least k entries in every row and column, and it is not an exact projection. With `scaled`,
@@ -113,12 +139,27 @@ class TopPerRowAndColumn(_Counted):
     def name(self) -> str:
         return f"{self.k} per row and column{', scaled' * self.scaled}"
 
-    def project(self, M: Matrix) -> Matrix:
-        return np.where(largest(M, *_per_row_and_column(self.k, self.scaled, M.shape)), M, 0)
+    def quota(self, shape: tuple[int, ...]) -> kernels.FactorSet:
+        return kernels.FactorSet(*_per_row_and_column(self.k, self.scaled, shape), False, True)
+
+
+class TopByShare(_Counted, _Kept):
+    """The paper's set for its largest factor: a budget of k entries, shared equally by rows and again by columns.
+
+    Rows of an n x m matrix keep k / n and columns k / m entries, rounded down, but at least one; the union is kept.
+    """
+
+    @property
+    def name(self) -> str:
+        return f"{self.k} shared by rows and by columns"
+
+    def quota(self, shape: tuple[int, ...]) -> kernels.FactorSet:
+        per_row, per_column = (min(max(self.k // n, 1), m) for n, m in (shape, shape[::-1]))
+        return kernels.FactorSet(per_row, per_column, False, True)
 
 
 @dataclass(frozen=True)
-class AtMostPerRowAndColumn(_Counted):
+class AtMostPerRowAndColumn(_Counted, _Kept):
     """At most k non-zeros in every row and every column. Entries are taken greedily, the largest first.
 
     The nearest point of the set is a matching of greatest weight; the greedy choice has at least half of its sum of
@@ -131,9 +172,8 @@ class AtMostPerRowAndColumn(_Counted):
     def name(self) -> str:
         return f"at most {self.k} per row and column{', scaled' * self.scaled}"
 
-    def project(self, M: Matrix) -> Matrix:
-        kept = kernels.match_largest(M, *_per_row_and_column(self.k, self.scaled, M.shape))
-        return np.where(kept, M, 0)
+    def quota(self, shape: tuple[int, ...]) -> kernels.FactorSet:
+        return kernels.FactorSet(*_per_row_and_column(self.k, self.scaled, shape), True, True)
 
 
 @dataclass(frozen=True, eq=False)

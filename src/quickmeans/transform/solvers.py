@@ -25,6 +25,7 @@ from quickmeans.transform.factorization import (
 )
 from quickmeans.transform.hierarchical import hierarchical_palm4msa
 from quickmeans.transform.palm import palm4msa
+from quickmeans.transform.presets import is_preset
 from quickmeans.transform.product import SparseProduct
 
 _WARM_ROUNDS = 3  # of sparse ALS from the last product; fewer than the 5 of a first call, since that product is near
@@ -38,8 +39,8 @@ class SolverSettings:
     ----------
     compression : float, default=10.0
         The product may have K D / `compression` multiply-adds. For "als".
-    n_factors : int or "auto", default="auto"
-        The number of factors. For "palm4msa" and "hierarchical".
+    n_factors : int, "auto", "paper" or "journal", default="auto"
+        The number of factors, or a preset. For "palm4msa" and "hierarchical".
     sparsity_level : int, default=5
         The number of entries per row and per column of every factor. For "palm4msa" and "hierarchical".
     options : mapping, default={}
@@ -65,8 +66,12 @@ def _als(
 def _palm4msa(
     U: ArrayLike, weights: ArrayLike | None, init: SparseProduct | None, settings: SolverSettings
 ) -> Factorization:
-    sizes = {"n_factors": settings.n_factors, "sparsity_level": settings.sparsity_level, "init": init}
-    return palm4msa(U, weights=weights, **sizes | dict(settings.options))
+    """Start from `init`. With a preset the first factorization is hierarchical, as in the paper's experiments."""
+    options: dict[str, Any] = {"n_factors": settings.n_factors, "sparsity_level": settings.sparsity_level}
+    options |= settings.options
+    if init is None and is_preset(options["n_factors"]) and not options.keys() & {"init", "projections"}:
+        return hierarchical_palm4msa(U, weights=weights, **options)
+    return palm4msa(U, weights=weights, **{"init": init} | options)
 
 
 def _hierarchical(
