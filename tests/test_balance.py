@@ -77,6 +77,31 @@ def test_lists_are_the_nearest_centers():
     np.testing.assert_allclose(np.take_along_axis(every, candidates.astype(np.int64), 1), squares, rtol=1e-4, atol=1e-5)
 
 
+def test_lists_of_many_centers_are_near():
+    X = np.random.default_rng(2).standard_normal((3000, 8)).astype(np.float32)
+    centers = X[:600]
+    every = ((X[:, None] - centers) ** 2).sum(axis=2)
+    candidates, squares = kernels.CandidateLists(centers, 2).list(X, every.argmin(axis=1).astype(np.int32), 4)
+    np.testing.assert_allclose(np.take_along_axis(every, candidates.astype(np.int64), 1), squares, rtol=1e-3, atol=1e-4)
+    assert (
+        np.isclose(squares, np.sort(every, axis=1)[:, :4], rtol=1e-3, atol=1e-4).mean() > 0.9
+    )  # 64 of 600 centers are compared
+    model = QKMeans(600, max_cluster_size=6, random_state=0, max_iter=3).fit(X)
+    assert sizes_of(model).max() <= 6
+
+
+def test_swaps_find_better_clusters():
+    """One dense blob that must be shared out: without a search its rows crowd out the others."""
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(0, 0.2, (700, 4)), 4 * rng.standard_normal((20, 4))[rng.integers(20, size=500)]])
+    X = (X + 0.1 * rng.standard_normal(X.shape)).astype(np.float32)
+    plain, found = (
+        QKMeans(24, max_cluster_size=60, random_state=0, search=search).fit(X) for search in ("none", "auto")
+    )
+    assert max(sizes_of(plain).max(), sizes_of(found).max()) <= 60
+    assert found.inertia_ < plain.inertia_
+
+
 @pytest.mark.parametrize(
     ("options", "least", "most"),
     [
@@ -105,11 +130,11 @@ def test_bounds_hold(options, least, most):
 
 
 def test_many_clusters_and_lists_that_do_not_suffice():
-    """300 centroids, 16 candidates each, and most rows in one place."""
-    X = np.concatenate([np.zeros((900, 3)), rng.standard_normal((300, 3)) + 5]).astype(np.float32)
-    X[:900] += 1e-3 * rng.standard_normal((900, 3)).astype(np.float32)
-    start = np.concatenate([X[:2], X[900:1198]])
-    model = QKMeans(300, init=start, max_cluster_size=4, min_cluster_size=4, max_iter=1).fit(X)
+    """100 centroids, 16 candidates each, and most rows in one place."""
+    X = np.concatenate([np.zeros((300, 3)), rng.standard_normal((100, 3)) + 5]).astype(np.float32)
+    X[:300] += 1e-3 * rng.standard_normal((300, 3)).astype(np.float32)
+    start = np.concatenate([X[:2], X[300:398]])
+    model = QKMeans(100, init=start, max_cluster_size=4, min_cluster_size=4, max_iter=1).fit(X)
     assert (sizes_of(model) == 4).all()
 
 
