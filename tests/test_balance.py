@@ -32,13 +32,13 @@ def sizes_of(model, weights=None):
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), n=st.integers(4, 40), K=st.integers(1, 6), priced=st.booleans())
-def test_the_flow_has_the_least_cost(seed, n, K, priced):
+@given(seed=st.integers(0, 10**6), n=st.integers(4, 40), K=st.integers(1, 6))
+def test_the_flow_has_the_least_cost(seed, n, K):
     rng = np.random.default_rng(seed)
     X, centers = rng.standard_normal((n, 2)).astype(np.float32), 0.3 * rng.standard_normal((K, 2)).astype(np.float32)
     least, most = int(rng.integers(n // K + 1)), int(rng.integers(-(-n // K), n + 1))
     candidates, squares = kernels.CandidateLists(centers, 1).list(X, np.zeros(n, np.int32), K)
-    prices = rng.standard_normal(K) if priced else np.zeros(K)
+    prices = np.empty(K)
     labels, how, _ = kernels.balance(candidates, squares, least, most, prices)
     assert how == kernels.Balanced.ALL
     sizes = np.bincount(labels, minlength=K)
@@ -46,8 +46,11 @@ def test_the_flow_has_the_least_cost(seed, n, K, priced):
     assert sizes.max() <= most
     every = ((X[:, None].astype(np.float64) - centers) ** 2).sum(axis=2)
     assert np.isclose(every[np.arange(n), labels].sum(), least_cost(every, least, most), rtol=1e-5, atol=1e-5)
-    again, _, _ = kernels.balance(candidates, squares, least, most, prices)  # from the prices that it ended with
-    assert np.isclose(every[np.arange(n), again].sum(), every[np.arange(n), labels].sum(), rtol=1e-6, atol=1e-6)
+    full, short = sizes == most, sizes == least
+    assert (prices[~full] <= 1e-6).all()  # a place is worth something only in a cluster that is full,
+    assert (prices[~short] >= -1e-6).all()  # and a row only in one that is short
+    costs = every + prices
+    assert (costs[np.arange(n), labels] <= costs.min(axis=1) + 1e-5).all()
 
 
 def test_a_chain_by_hand():

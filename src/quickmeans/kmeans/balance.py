@@ -1,8 +1,7 @@
 """Clusters whose sizes stay within bounds: rows go to near clusters with room, and centroids to their means, in turn.
 
 For given centroids the labels of least cost within the bounds are a flow of least cost (``native/balance.hpp``) among
-the nearest centroids of every row. Its prices, one per cluster, carry over from one iteration to the next, so that
-later flows begin near their end. Rows of different weights cannot be shared out evenly in general: for them the
+the nearest centroids of every row. Rows of different weights cannot be shared out evenly in general: for them the
 cheapest moves that fit are made one after the other (:class:`quickmeans.kmeans.packing.Packing`).
 """
 
@@ -113,7 +112,6 @@ class Balance:
         for _ in range(_ROUNDS):
             if state.objective <= enough or not most:
                 break
-            prices = self.prices.copy()
             self.candidates, self.squares = self._lists(state.centers, state.labels)
             centers, count = swapped(self.points, self, state.labels, state.centers, most)
             if not count:
@@ -122,7 +120,7 @@ class Balance:
             if new.objective < state.objective:
                 state = new
             else:
-                self.prices, most = prices, count // 4
+                most = count // 4
         return self.iterated(state, _MOST_ITERATIONS)
 
     def labels(self, centers: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.int32]:
