@@ -1,8 +1,9 @@
 """Clusters of bounded sizes: time and objective beside k-means-constrained, and the time beside a fit without bounds.
 
-    python benchmarks/balanced.py [--peer] [--large]
+    python -m benchmarks.balanced [--peer] [--only TEXT] [--large]
 
---peer runs k-means-constrained too, whose flow takes half a minute and more; --large the fit with 4096 clusters.
+--peer runs k-means-constrained too, whose flow takes half a minute and more; --only takes the data whose name has this
+text; --large runs the fit with 4096 clusters instead.
 """
 
 import argparse
@@ -54,10 +55,12 @@ def peer(X: np.ndarray, K: int, most: int) -> dict[str, Any]:
     }
 
 
-def small(with_peer: bool) -> list[dict[str, Any]]:
+def small(with_peer: bool, text: str) -> list[dict[str, Any]]:
     """Return the records of all problems, with at most 1.2 times the mean size."""
     records, K = [], 100
     for name, X in problems().items():
+        if text not in name:
+            continue
         most = int(1.2 * len(X) / K)
         runs = {"no bounds": ours(X, K), "QKMeans": ours(X, K, max_cluster_size=most)}
         if with_peer:
@@ -93,13 +96,16 @@ def main() -> None:
     """Run, print and save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--only", default="")
     parser.add_argument("--large", action="store_true")
     options = parser.parse_args()
     content = load("balanced") | {"machine": machine()}
     if options.large:
         content["large"] = large()
     else:
-        content["small"] = small(options.peer)
+        records = small(options.peer, options.only)
+        done = {record["data"] for record in records}
+        content["small"] = [record for record in content.get("small", []) if record["data"] not in done] + records
     columns = ["data", "method", "bound", "seconds", "objective", "least", "most"]
     show("bounded sizes", content["large" if options.large else "small"], columns)
     console.print(save("balanced", content))

@@ -49,7 +49,7 @@ def balanced(
     state = balance.started(iterate.centers, np.asarray(found.labels))
     with stopping_at_interrupt(iterate):
         if not iterate.interrupted:
-            state = balance.iterated(state, min(settings.max_iter, _MOST_ITERATIONS))
+            state = balance.iterated(state, min(settings.max_iter, _MOST_ITERATIONS), found.objective)
             if settings.effort.passes:
                 state = balance.searched(state, (1 + _NEAR) * found.objective)
     iterate.centers = state.centers
@@ -96,9 +96,11 @@ class Balance:
         self.history += [before, objective]
         return State(labels, means, objective)
 
-    def iterated(self, state: State, most: int) -> State:
-        """At most so many iterations, until one lowers the objective by next to nothing."""
+    def iterated(self, state: State, most: int, enough: float = 0.0) -> State:
+        """At most so many iterations, until the objective is low enough, or one lowers it by next to nothing."""
         for _ in range(most - 1):
+            if state.objective <= enough:
+                break
             new = self.started(state.centers, state.labels)
             worth, fell = new.objective < (1 - _WORTH) * state.objective, new.objective < state.objective
             state = new if fell else state
