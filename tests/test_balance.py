@@ -4,11 +4,12 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from commands import done, refused, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from quickmeans import QKMeans, kernels
+from quickmeans import QKMeans, kernels, load
 
 rng = np.random.default_rng(0)
 SKEWED = np.concatenate([rng.normal(0, 0.1, (300, 4)), rng.normal(3, 1, (100, 4))]).astype(np.float32)
@@ -173,6 +174,17 @@ def test_rows_of_other_kinds(kind, tmp_path):
     rows = {"csr": sp.csr_array(SKEWED), "file": tmp_path / "x.npy", "float64": SKEWED.astype(np.float64) + 1e3}[kind]
     model = QKMeans(10, random_state=0, max_cluster_size=44).fit(rows)
     assert sizes_of(model).max() <= 44
+
+
+def test_the_command(tmp_path):
+    np.save(tmp_path / "x.npy", SKEWED)
+    first, second = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    done("fit", tmp_path / "x.npy", "-k", 10, "--seed", 0, "--max-cluster-size", 1.2, "--with-labels", "-o", first)
+    assert sizes_of(load(first)).max() <= 48
+    more = ("--min-cluster-size", 20, "--init", first)
+    done("fit", tmp_path / "x.npy", "-k", 12, "--seed", 0, *more, "--with-labels", "-o", second)
+    assert sizes_of(load(second)).min() >= 20
+    refused(run("fit", tmp_path / "x.npy", "-k", 10, "--max-cluster-size", 39, "-o", tmp_path / "c"), "40 or more")
 
 
 def test_bounds_that_cannot_hold_are_refused():
