@@ -1,7 +1,6 @@
 #include "balance.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <queue>
 #include <stdexcept>
 #include <utility>
@@ -9,7 +8,6 @@
 namespace quickmeans {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int32_t kFromHub = -1;  // the edge of a path that joins a cluster and T
 constexpr std::int64_t kPollEvery = 256;
 
@@ -36,7 +34,6 @@ class Flow {
     Flow(const BalanceJob& job, const Poll& poll) : job_(job), poll_(poll), hub_(job.n_centers) {
         const auto K = std::size_t(job.n_centers), nodes = K + 1;
         potential_.assign(nodes, 0);
-        for (std::size_t k = 0; k < K; ++k) potential_[k] = -job.prices[k];
         flow_.assign(K, 0);
         excess_.assign(nodes, 0);
         out_.resize(K), in_.resize(K), members_.resize(K), listing_.resize(K);
@@ -59,37 +56,16 @@ class Flow {
     }
 
   private:
-    // Begin with the prices that are given, or without, whichever leaves fewer rows to move.
+    // Rows go to their nearest candidates; clusters pass on as many as they may.
     void begin() {
-        place();
-        const std::int64_t misplaced = n_misplaced();
-        if (std::all_of(potential_.begin(), potential_.end(), [](double p) { return p == 0; }) || !misplaced) return;
-        const std::vector<double> given = std::exchange(potential_, std::vector<double>(potential_.size(), 0));
-        place();
-        if (n_misplaced() <= misplaced) return;
-        potential_ = given;
-        place();
-    }
-
-    std::int64_t n_misplaced() const {
-        std::int64_t sum = 0;
-        for (const std::int64_t excess : excess_) sum += excess > 0 ? excess : 0;
-        return sum;
-    }
-
-    // Rows go where square plus price is least; clusters with a price pass on as much or as little as they may.
-    void place() {
         std::vector<std::int64_t> sizes(std::size_t(job_.n_centers), 0);
-        for (auto& members : members_) members.clear();
         for (std::int64_t i = 0; i < job_.n; ++i) {
-            double least = kInfinity;
             std::int32_t label = -1;
             for (std::int64_t j = i * job_.m; j < (i + 1) * job_.m; ++j) {
                 const std::int32_t c = job_.candidates[j];
                 if (c < 0) continue;
                 if (c >= job_.n_centers) throw std::invalid_argument("a candidate is no center");
-                const double cost = double(job_.squares[j]) - potential_[c];
-                if (label < 0 || cost < least) least = cost, label = c, own_[i] = job_.squares[j];
+                if (label < 0 || double(job_.squares[j]) < own_[i]) label = c, own_[i] = job_.squares[j];
             }
             if (label < 0) throw std::invalid_argument("a row has no candidates");
             job_.labels[i] = label;
@@ -98,9 +74,7 @@ class Flow {
         }
         excess_[hub_] = -job_.n;
         for (std::int64_t k = 0; k < job_.n_centers; ++k) {
-            flow_[k] = potential_[k] < 0   ? job_.most
-                       : potential_[k] > 0 ? job_.least
-                                           : std::clamp(sizes[k], job_.least, job_.most);
+            flow_[k] = std::clamp(sizes[k], job_.least, job_.most);
             excess_[k] = sizes[k] - flow_[k];
             excess_[hub_] += flow_[k];
         }

@@ -2,10 +2,10 @@
 //
 // This is a flow of least cost: every row goes to one of its candidates, and every cluster passes `least` to `most`
 // rows on to a node T. A residual edge from cluster a to b costs what the cheapest row of a would add by moving to b;
-// an edge between a cluster and T costs nothing. Rows begin where they are cheapest at the prices of the clusters.
-// Then, for every row too many (or too few), the shortest path to (from) a cluster with room (with a row to spare) is
-// found by Dijkstra's algorithm with potentials, the negative prices, and the rows on it move. The result has the least
-// cost of all labels among the candidates, up to rounding.
+// an edge between a cluster and T costs nothing. Rows begin at their nearest candidates. Then, for every row too many
+// (or too few), the shortest path to (from) a cluster with room (with a row to spare) is found by Dijkstra's algorithm
+// with potentials, the negative prices, and the rows on it move. The result has the least cost of all labels among the
+// candidates, up to rounding.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct BalanceJob {
     const std::int32_t* candidates;
     const float* squares;
     std::int64_t least, most;  // rows in a cluster; least * n_centers <= n <= most * n_centers
-    double* prices;            // IN/OUT  n_centers, of the clusters: zero at first
+    double* prices;            // OUT  n_centers: what a row's place in each cluster is worth
     std::int32_t* labels;      // OUT
     char* reached;             // OUT  the clusters that a stuck search has reached
 };

@@ -23,7 +23,7 @@ LAYERS = [
     ["validation", "progress", "warned"],
     ["inspection"],
     ["cluster"],
-    ["neighbors", "neighbors_transformer", "kernel_approximation"],
+    ["neighbors", "neighbors_transformer", "kernel_approximation", "sweeps"],
     ["models"],
     ["report"],
     ["comparison"],

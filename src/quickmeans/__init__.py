@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from quickmeans.neighbors import QKNeighbors
     from quickmeans.neighbors_transformer import QKNeighborsTransformer
     from quickmeans.state import InvalidModelError
+    from quickmeans.sweeps import sweep
     from quickmeans.transform import SparseProduct
 
 __version__ = "0.1.0.dev0"
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "load",
     "open_rows",
+    "sweep",
 ]
 
 # Where each public name lives; imported when first asked for, so that `quickmeans --help` need not load scikit-learn.
@@ -36,6 +38,7 @@ _HOMES = {
     "SparseProduct": "quickmeans.transform",
     "load": "quickmeans.models",
     "open_rows": "quickmeans.data.open",
+    "sweep": "quickmeans.sweeps",
 }
 
 

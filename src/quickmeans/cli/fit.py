@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quickmeans.cli.command import Command, on_interrupt, option
-from quickmeans.cli.data import check_enough_rows, data_argument, read_all, read_if_small
+from quickmeans.cli.data import check_enough_rows, data_argument, load_model, read_all, read_if_small
 from quickmeans.cli.outputs import check_folder, json_option, output_note, output_option
-from quickmeans.cli.values import COUNT, COUNT_OR_AUTO, NUMBER, NUMBER_OR_AUTO, SEED, Name, Whole
+from quickmeans.cli.values import COUNT, COUNT_OR_AUTO, NUMBER, NUMBER_OR_AUTO, SEED, Name, Size, Whole
 
 if TYPE_CHECKING:
     from quickmeans import QKMeans
@@ -46,7 +46,9 @@ _model, _run = partial(option, section="Model"), partial(option, section="Run")
 @_model("--n-factors", type=_N_FACTORS, help="Number of factors of the product (not als).  [default: auto]")
 @_model("--paper", is_flag=True, help="Same as --solver palm4msa --n-factors paper --sparsity-level 5 --shortlist 0.")
 @_model("--metric", type=_METRIC, help="cosine compares directions (spherical k-means).  [default: euclidean]")
-@_run("--init", metavar="START", help="k-means++, random, or a file with K rows.  [default: k-means++]")
+@_model("--max-cluster-size", type=Size(), help="Most rows of a cluster; 1.2: so many times the mean.")
+@_model("--min-cluster-size", type=Size(), help="Least rows of a cluster; 0.5: so many times the mean.")
+@_run("--init", metavar="START", help="k-means++, random, a file with K rows, or a model.  [default: k-means++]")
 @_run("--n-init", type=COUNT_OR_AUTO, help="Runs from different starts; the best is kept.  [default: auto]")
 @_run("--search", type=_SEARCH, help="How long to look for better clusters.  [default: auto]")
 @_run("--max-iter", type=COUNT, help="Largest number of iterations.  [default: 300]")
@@ -87,13 +89,17 @@ def fit(rows: "RowSource", output: Path, as_json: bool, paper: bool, with_labels
 
 
 def _start(init: str) -> Any:
-    """Return the name of a start, or the rows of a file."""
+    """Return the name of a start, the rows of a file, or a model."""
     if init in _STARTS:
         return init
     if not os.path.exists(init):
         raise ValueError(f"--init must be {', '.join(_STARTS)} or a file with one row per cluster, got {init!r}.")
     from quickmeans.data import open_rows
 
+    if init.endswith(".safetensors"):
+        from quickmeans import QKMeans
+
+        return load_model(init, QKMeans)
     return read_all(open_rows(init))
 
 

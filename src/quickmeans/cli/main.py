@@ -21,6 +21,7 @@ COMMANDS = {
     "Clusters": {
         "fit": ("fit", "Cluster the rows of a file."),
         "predict": ("predict", "Find the cluster of every row of a file."),
+        "sweep": ("sweep", "Try several numbers of clusters and suggest one."),
         "compare": ("compare", "Compare QKMeans with other k-means libraries on your rows."),
         "info": ("info", "Show what a model or an index contains."),
         "export": ("export", "Write a model as an ONNX file."),

@@ -56,6 +56,16 @@ class Whole(Number):
         return check_whole(option, value, self.least, self.alternatives, most=self.most)
 
 
+class Size(Number):
+    """A whole number, or a factor with a decimal point."""
+
+    def parse(self, option: str, value: Any) -> Any:
+        """Return an int or a float."""
+        with suppress(ValueError):
+            return int(value)
+        return super().parse(option, value)
+
+
 class Name(Number):
     """One of the names in a table of a module, which is imported when they are needed."""
 

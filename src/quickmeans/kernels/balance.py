@@ -48,7 +48,7 @@ def balance(
 ) -> tuple[NDArray[np.int32], Balanced, NDArray[np.bool_]]:
     """Labels among the candidates of rows with the least sum of squares and `least` to `most` rows in every cluster.
 
-    `prices`, one per cluster, are changed: those that led to the labels are a good start for similar candidates.
+    `prices`, one per cluster, are overwritten: what a row's place in each is worth, above zero in those that are full.
     Returns the labels, whether that was possible, and, if not, the clusters that the last search has reached.
     """
     labels, reached = np.empty(len(candidates), INT32), np.zeros(len(prices), np.bool_)

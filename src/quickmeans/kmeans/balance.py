@@ -1,30 +1,34 @@
 """Clusters whose sizes stay within bounds: rows go to near clusters with room, and centroids to their means, in turn.
 
 For given centroids the labels of least cost within the bounds are a flow of least cost (``native/balance.hpp``) among
-the nearest centroids of every row. Its prices, one per cluster, carry over from one iteration to the next, so that
-later flows begin near their end. Rows of different weights cannot be shared out evenly in general: for them the
+the nearest centroids of every row. Rows of different weights cannot be shared out evenly in general: for them the
 cheapest moves that fit are made one after the other (:class:`quickmeans.kmeans.packing.Packing`).
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans import kernels
 from quickmeans.kernels import Balanced
+from quickmeans.kmeans.balanced_swaps import swapped
 from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.lloyd import Clustering, Iterate, Observer, screen_to_keep, stopping_at_interrupt
 from quickmeans.kmeans.memory_pass import cluster_sums, compute_sums, labelled
 from quickmeans.kmeans.packing import Packing
 from quickmeans.kmeans.rows import Points
+from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.sizes import Sizes
 
 _CANDIDATES = 16  # nearest centroids that a row may go to; more where they do not suffice
 _MORE, _MOST_MORE = 8, 128  # more of them for the rows of clusters that are stuck, twice as many every time
 _WORTH = 1e-4  # iterations end when one lowers the objective by a smaller share
 _MOST_ITERATIONS = 20
+_NEAR = 5e-3  # of the objective without bounds: so near to it there is nothing to search for
+_ROUNDS, _SETTLE = 6, 4  # rounds of swaps, and iterations after each
+_SWAPPED = 8  # at most one centroid in so many is swapped in a round
 _ATTEMPTS = 12  # to share out different weights, each with more candidates
 _ROUNDING = 1e-9
 
@@ -32,25 +36,36 @@ Lists = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 
 def balanced(
-    points: Points, found: Clustering, sizes: Sizes, choose: ScreenChooser, max_iter: int, observe: Observer | None
+    points: Points,
+    found: Clustering,
+    sizes: Sizes,
+    choose: ScreenChooser,
+    settings: Settings,
+    observe: Observer | None,
 ) -> Clustering:
     """The clustering with labels and centroids changed so that all sizes are within their bounds."""
-    iterate, labels, lowest = found.iterate, np.asarray(found.labels), np.inf
+    iterate = found.iterate
     balance = Balance(points, sizes, len(iterate.centers))
-    labels = balance.labels(iterate.centers, labels)
+    state = balance.started(iterate.centers, np.asarray(found.labels))
     with stopping_at_interrupt(iterate):
-        for i in range(1 if iterate.interrupted else min(max_iter, _MOST_ITERATIONS)):
-            others = labels if i == 0 else balance.labels(iterate.centers, labels)
-            means, before, objective = balance.step(others, iterate.centers)
-            if objective >= lowest:
-                break
-            worth, lowest = objective < (1 - _WORTH) * lowest, objective
-            iterate.centers, labels = means, others
-            iterate.history += [before, objective]
-            iterate.n_iter += 1
-            if not worth or (observe is not None and observe(iterate.n_iter, objective)):
-                break
-    return _finished(points, iterate, labels, choose, found.n_candidates)
+        if not iterate.interrupted:
+            state = balance.iterated(state, min(settings.max_iter, _MOST_ITERATIONS), found.objective)
+            if settings.effort.passes:
+                state = balance.searched(state, (1 + _NEAR) * found.objective)
+    iterate.centers = state.centers
+    iterate.history += balance.history
+    iterate.n_iter += len(balance.history) // 2
+    if observe is not None:
+        observe(iterate.n_iter, state.objective)
+    return _finished(points, iterate, state.labels, choose, found.n_candidates)
+
+
+class State(NamedTuple):
+    """Labels within the bounds, the centered means of their clusters, and the objective."""
+
+    labels: NDArray[np.int32]
+    centers: NDArray[np.float64]
+    objective: float
 
 
 def _finished(
@@ -70,16 +85,49 @@ class Balance:
         self.prices = np.zeros(n_clusters)
         self.sums = cluster_sums(points, n_clusters)
         self.unit = _equal_weight(points.weights)
+        self.history = list[float]()
+        self.candidates, self.squares = np.empty((0, 0), np.int32), np.empty((0, 0), np.float32)
 
-    def step(self, labels: NDArray[np.int32], centers: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:
-        """The means of the clusters, and the objective of the labels before and after centroids are the means."""
+    def started(self, centers: NDArray[np.float64], labels: NDArray[np.int32]) -> State:
+        """Labels within the bounds for these centered centroids, and the means of their clusters."""
+        labels = self.labels(centers, labels)
         compute_sums(self.sums, self.points, labels)
-        means, _, before, after = self.sums.step(centers)
-        return means, before, after
+        means, _, before, objective = self.sums.step(centers)
+        self.history += [before, objective]
+        return State(labels, means, objective)
+
+    def iterated(self, state: State, most: int, enough: float = 0.0) -> State:
+        """At most so many iterations, until the objective is low enough, or one lowers it by next to nothing."""
+        for _ in range(most - 1):
+            if state.objective <= enough:
+                break
+            new = self.started(state.centers, state.labels)
+            worth, fell = new.objective < (1 - _WORTH) * state.objective, new.objective < state.objective
+            state = new if fell else state
+            if not worth:
+                break
+        return state
+
+    def searched(self, state: State, enough: float) -> State:
+        """Rounds of swaps while the objective falls; after one that does not pay, a quarter as many."""
+        most = max(self.n_clusters // _SWAPPED, 1)
+        for _ in range(_ROUNDS):
+            if state.objective <= enough or not most:
+                break
+            self.candidates, self.squares = self._lists(state.centers, state.labels)
+            centers, count = swapped(self.points, self, state.labels, state.centers, most)
+            if not count:
+                break
+            new = self.iterated(self.started(centers, state.labels), _SETTLE)
+            if new.objective < state.objective:
+                state = new
+            else:
+                most = count // 4
+        return self.iterated(state, _MOST_ITERATIONS)
 
     def labels(self, centers: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.int32]:
         """Labels within the bounds for these centered centroids, near the given ones."""
-        candidates, squares = self._lists(centers, labels)
+        candidates, squares = self.candidates, self.squares = self._lists(centers, labels)
         for attempt in range(_ATTEMPTS if self.unit is None else 2 * self.n_clusters):
             found, how, reached = self._solve(candidates, squares)
             if how == Balanced.ALL:

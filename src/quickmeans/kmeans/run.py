@@ -97,7 +97,7 @@ def run_once(
     if settings.size_bounds is None:
         return found
     sizes = settings.size_bounds.of_rows(points.total, settings.n_clusters, weighted=points.weights is not None)
-    return balanced(points, found, sizes, choose, settings.max_iter, progress if progress.watched else None)
+    return balanced(points, found, sizes, choose, settings, progress if progress.watched else None)
 
 
 def _run(
