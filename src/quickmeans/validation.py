@@ -15,6 +15,7 @@ from quickmeans.data.memory_rows import ArrayRows
 from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.rows import as_rows
 from quickmeans.data.stream import StreamRows
+from quickmeans.data.widened_rows import WidenedRows, is_bfloat16
 from quickmeans.kmeans.rows import Rows, Weights
 
 _READ_AS_THEY_ARE = (np.float32, np.float64)
@@ -41,6 +42,10 @@ def check_rows(estimator: BaseEstimator, X: Any, sample_weight: Any = None, *, r
         n_rows = 0 if sample_weight is None else StreamRows(source).shape[0]
         return StreamRows(source, check_sample_weight(sample_weight, n_rows))
     X = with_columns(X)
+    if is_bfloat16(X):
+        widened = WidenedRows(X, check_sample_weight(sample_weight, X.shape[0]))
+        check_features(estimator, widened, reset=reset)
+        return widened
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
         X = X.astype(np.float64)

@@ -19,6 +19,8 @@ from quickmeans.kmeans.start import start_in_memory
 from quickmeans.threads import resolve_threads
 from quickmeans.transform import SparseProduct
 
+LOADED_BYTES = 1 << 31  # that all rows may take, where there are many clusters: every pass goes to them in any order
+
 
 class MemoryRows(Rows):
     """What arrays and sparse matrices have in common. `X` is not copied."""
@@ -106,6 +108,10 @@ class ArrayRows(MemoryRows):
 
     def in_place(self) -> NDArray[Any]:
         return np.asarray(self.X)
+
+    def fits_in_memory(self) -> bool:
+        """Whether a copy in float32 is no larger than X, or not too large."""
+        return self.X.itemsize >= 4 or 4 * self.X.size <= LOADED_BYTES
 
     def take(self, index: Index | slice) -> NDArray[Any]:
         return np.asarray(self.X[index])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.data.collector import RowCollector
-from quickmeans.data.memory_rows import ArrayRows
+from quickmeans.data.memory_rows import LOADED_BYTES, ArrayRows
 from quickmeans.data.prefetch import prefetch
 from quickmeans.data.source import RowSource
 from quickmeans.kmeans.chunk_pass import ChunkPass
@@ -20,7 +20,6 @@ from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.start import sampled_rows, start_from_stream
 from quickmeans.threads import resolve_threads
 
-_LOADED_BYTES = 1 << 31  # that all rows may take, where there are many clusters: every pass goes to them in any order
 _KEPT_BYTES = 1 << 28  # that the rows of the samples may take, beside the copies that a run makes of them
 
 
@@ -54,7 +53,7 @@ class StreamRows(Rows):
         return False
 
     def fits_in_memory(self) -> bool:
-        return 4 * self.shape[0] * self.shape[1] <= _LOADED_BYTES
+        return 4 * self.shape[0] * self.shape[1] <= LOADED_BYTES
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         begin = 0
