@@ -17,6 +17,7 @@ from quickmeans.data.rows import as_rows
 from quickmeans.data.stream import StreamRows
 from quickmeans.data.widened_rows import WidenedRows, is_bfloat16
 from quickmeans.kmeans.rows import Rows, Weights
+from quickmeans.scaling import original_centers
 
 _READ_AS_THEY_ARE = (np.float32, np.float64)
 
@@ -94,7 +95,7 @@ def centers_of_model(init: Any) -> Any:
         raise ValueError(
             f"init is a {name} without cluster_centers_; fit it first, or give a name, an array or a callable."
         )
-    return np.asarray(init.cluster_centers_)
+    return original_centers(init)
 
 
 def random_seeds(random_state: Any, count: int) -> list[int]:

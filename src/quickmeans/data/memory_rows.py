@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.data.scaled import divided
 from quickmeans.kernels import readable
 from quickmeans.kmeans.blocks import slices
 from quickmeans.kmeans.chunk_pass import ChunkPass
@@ -109,9 +110,12 @@ class ArrayRows(MemoryRows):
     def in_place(self) -> NDArray[Any]:
         return np.asarray(self.X)
 
+    def scaled(self, scale: NDArray[np.float64]) -> Rows:
+        return ArrayRows(divided(self.X, scale), self.weights)
+
     def fits_in_memory(self) -> bool:
         """Whether a copy in float32 is no larger than X, or not too large."""
-        return self.X.itemsize >= 4 or 4 * self.X.size <= LOADED_BYTES
+        return bool(self.X.itemsize >= 4 or 4 * self.X.size <= LOADED_BYTES)
 
     def take(self, index: Index | slice) -> NDArray[Any]:
         return np.asarray(self.X[index])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from quickmeans.data.collector import RowCollector
 from quickmeans.data.memory_rows import LOADED_BYTES, ArrayRows
 from quickmeans.data.prefetch import prefetch
+from quickmeans.data.scaled import ScaledRows
 from quickmeans.data.source import RowSource
 from quickmeans.kmeans.chunk_pass import ChunkPass
 from quickmeans.kmeans.context import Context, Start
@@ -110,6 +111,9 @@ class StreamRows(Rows):
 
     def whole(self) -> Any:
         raise TypeError("A callable as init needs rows in memory; for rows that are not, give an array.")
+
+    def scaled(self, scale: NDArray[np.float64]) -> Rows:
+        return StreamRows(ScaledRows(self.source, scale), self.weights)
 
     def threads(self, n_threads: int | None) -> int:
         return resolve_threads(n_threads)

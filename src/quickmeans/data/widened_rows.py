@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.data.memory_rows import ArrayRows, MemoryRows
+from quickmeans.data.scaled import divided
 from quickmeans.kmeans.blocks import block_rows, slices
-from quickmeans.kmeans.rows import Index, Rows
+from quickmeans.kmeans.rows import Index, Rows, Weights
 
 
 def is_bfloat16(X: Any) -> bool:
@@ -19,12 +20,9 @@ def is_bfloat16(X: Any) -> bool:
 class WidenedRows(MemoryRows):
     """The rows of an array of bfloat16; blocks of them are converted to float32, which holds them exactly."""
 
-    name, columns = "X", None
-
-    @property
-    def n_columns(self) -> int:
-        """The number of columns."""
-        return self.shape[1]
+    def __init__(self, X: NDArray[Any], weights: Weights = None) -> None:
+        super().__init__(X, weights)
+        self.name, self.n_columns, self.columns = "X", int(X.shape[1]), None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -42,6 +40,9 @@ class WidenedRows(MemoryRows):
 
     def subset(self, index: Index) -> Rows:
         return ArrayRows(self.take(index), None if self.weights is None else self.weights[index])
+
+    def scaled(self, scale: NDArray[np.float64]) -> Rows:
+        return ArrayRows(divided(self.X.astype(np.float32), scale), self.weights)
 
     def project(self, basis: NDArray[Any], n_threads: int, most_bytes: int) -> NDArray[Any] | None:
         return None
