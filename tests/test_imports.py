@@ -20,7 +20,7 @@ LAYERS = [
     ["data", "distributed"],
     ["files"],
     ["search", "nystroem", "export"],
-    ["validation", "progress", "warned"],
+    ["validation", "progress", "warned", "scaling"],
     ["inspection"],
     ["cluster"],
     ["neighbors", "neighbors_transformer", "kernel_approximation", "sweeps"],

@@ -25,6 +25,7 @@ from quickmeans.kmeans.run import best_of, run_once
 from quickmeans.kmeans.settings import Settings
 from quickmeans.progress import CallbackSupportMixin, RunObserver, begin_callbacks, with_callbacks
 from quickmeans.rollback import unchanged_on_error
+from quickmeans.scaling import add_scale, in_scale, original_centers, scale_in, scaled_centers, standardized
 from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
 from quickmeans.validation import centers_of_model, check_rows, check_sample_weight, parameters_of, random_seeds
@@ -108,6 +109,8 @@ class QKMeans(
         their weight; a float is a factor of the mean size, such as 1.2. `predict` is not bounded.
     warm_start : bool, default=False
         Whether `fit` begins with the centroids of the last fit, as with that model as `init`.
+    standardize : bool, default=False
+        Whether columns are divided by their standard deviations, so that all count the same; not for Dask arrays.
     algorithm : {"lloyd", "elkan"}, default="lloyd"
         Has no effect; it is here for code that was written for scikit-learn's ``KMeans``.
     copy_x : bool, default=True
@@ -142,6 +145,8 @@ class QKMeans(
     drift_ : Drift
         After a fit that began with a model: ``origin``, the number that each cluster had there (-1: none),
         ``distance``, how far its centroid has moved, and ``removed``. See :class:`quickmeans.kmeans.growth.Drift`.
+    scale_ : array of shape (n_features,)
+        With `standardize`, the standard deviations; `cluster_centers_` and distances are in these units.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : array of str
@@ -183,6 +188,7 @@ class QKMeans(
         min_cluster_size: float | None = None,
         max_cluster_size: float | None = None,
         warm_start: bool = False,
+        standardize: bool = False,
         algorithm: str = "lloyd",
         copy_x: bool = True,
     ) -> None:
@@ -207,10 +213,9 @@ class QKMeans(
         self.min_cluster_size = min_cluster_size
         self.max_cluster_size = max_cluster_size
         self.warm_start = warm_start
+        self.standardize = standardize
         self.algorithm = algorithm
         self.copy_x = copy_x
-
-    # ---- fitting --------------------------------------------------------------------------------------------------
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -238,14 +243,15 @@ class QKMeans(
     def _known_centers(self) -> NDArray[Any] | None:
         """The centroids of the model that a fit begins with, if there is one."""
         if check_flag("warm_start", self.warm_start) and hasattr(self, "cluster_centers_"):
-            return np.asarray(self.cluster_centers_)
+            return original_centers(self)
         return None if isinstance(self.init, str) else centers_of_model(self.init)
 
     def _fit(self, settings: Settings, X: Any, sample_weight: ArrayLike | None) -> bool:
         """Fit, and tell whether Ctrl-C ended the last run."""
         known = self._known_centers()
-        rows = check_rows(self, X, sample_weight, reset=True)
-        seeds = random_seeds(self.random_state, settings.n_init)
+        rows = standardized(self, check_rows(self, X, sample_weight, reset=True), reset=True)
+        settings, seeds = in_scale(settings, self), random_seeds(self.random_state, settings.n_init)
+        known = scaled_centers(known, self)
         points = rows.points(settings, seeds)
         if len(points) < settings.n_clusters:
             raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters}.")
@@ -295,9 +301,8 @@ class QKMeans(
     @property
     def _fitted(self) -> FittedClusters:
         """The fitted attributes as one object."""
-        labels = getattr(self, "labels_", None)
         results = self.objective_history_, self.inertia_, self.n_candidates_, self.n_iter_
-        return FittedClusters(self.assigner_, self.cluster_centers_, labels, *results)
+        return FittedClusters(self.assigner_, self.cluster_centers_, getattr(self, "labels_", None), *results)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Move the centroids by the rows of X (mini-batch k-means), from where they are or, at first, from a start.
@@ -315,7 +320,8 @@ class QKMeans(
         begun = hasattr(self, "cluster_centers_")
         if begun and not hasattr(self, "weight_in_clusters_"):
             raise ValueError("A loaded model does not know how many rows its centroids stand for; fit it first.")
-        points = check_rows(self, X, sample_weight, reset=not begun).points(settings, ())
+        rows = standardized(self, check_rows(self, X, sample_weight, reset=not begun), reset=not begun)
+        points, settings = rows.points(settings, ()), in_scale(settings, self)
         batch = getattr(self, "_batch", None)
         if batch is None:
             seeds = 0 if begun else self._seed(), self._seed()
@@ -411,8 +417,7 @@ class QKMeans(
 
         The file is complete or absent, whatever happens; a file of that name stays until then. Not stored are
         `n_threads`, `callback`, `checkpoint`, an array or a callable as `init` or `solver`, and a generator as
-        `random_state`: a loaded model has their defaults. With ``shortlist=0`` the centroids are computed from the
-        product when the file is loaded.
+        `random_state`: a loaded model has their defaults.
 
         Parameters
         ----------
@@ -429,7 +434,7 @@ class QKMeans(
         self._settings()
         if labels and not hasattr(self, "labels_"):
             raise ValueError("The model was loaded without labels_, so there are none to store; use labels=False.")
-        state = self._fitted.to_state(labels=labels)
+        state = add_scale(self._fitted.to_state(labels=labels), self)
         state.facts["parameters"] = storable_parameters(self.get_params(deep=False), _NOT_STORED)
         state.facts["feature_names_in"] = [str(name) for name in getattr(self, "feature_names_in_", ())]
         return state
@@ -440,6 +445,7 @@ class QKMeans(
         state.expect("QKMeans")
         model = cls(**state.parameters(cls().get_params().keys() - _NOT_STORED, strings=("init", "solver")))
         model._settings()
+        model.__dict__.update(scale_in(state))
         fitted = FittedClusters.from_state(state)
         model.n_features_in_ = len(fitted.assigner.geometry.mean)
         model.__dict__.update(state.feature_names(model.n_features_in_))
@@ -449,7 +455,7 @@ class QKMeans(
     def _check_new_rows(self, X: Any) -> Rows:
         if not hasattr(self, "assigner_"):
             check_is_fitted(self)
-        return check_rows(self, X, reset=False)
+        return standardized(self, check_rows(self, X, reset=False), reset=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_batch"}

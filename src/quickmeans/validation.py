@@ -15,7 +15,9 @@ from quickmeans.data.memory_rows import ArrayRows
 from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.rows import as_rows
 from quickmeans.data.stream import StreamRows
+from quickmeans.data.widened_rows import WidenedRows, is_bfloat16
 from quickmeans.kmeans.rows import Rows, Weights
+from quickmeans.scaling import original_centers
 
 _READ_AS_THEY_ARE = (np.float32, np.float64)
 
@@ -41,6 +43,10 @@ def check_rows(estimator: BaseEstimator, X: Any, sample_weight: Any = None, *, r
         n_rows = 0 if sample_weight is None else StreamRows(source).shape[0]
         return StreamRows(source, check_sample_weight(sample_weight, n_rows))
     X = with_columns(X)
+    if is_bfloat16(X):
+        widened = WidenedRows(X, check_sample_weight(sample_weight, X.shape[0]))
+        check_features(estimator, widened, reset=reset)
+        return widened
     X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
         X = X.astype(np.float64)
@@ -89,7 +95,7 @@ def centers_of_model(init: Any) -> Any:
         raise ValueError(
             f"init is a {name} without cluster_centers_; fit it first, or give a name, an array or a callable."
         )
-    return np.asarray(init.cluster_centers_)
+    return original_centers(init)
 
 
 def random_seeds(random_state: Any, count: int) -> list[int]:

@@ -11,7 +11,7 @@ from quickmeans.data.errors import naming_errors
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.parts import Part, record_batches, row_groups
 from quickmeans.data.reading import Reading
-from quickmeans.data.selection import LIST, NUMBER, kind_of_name, matching, select, warn_of_ids
+from quickmeans.data.selection import LIST, NOTHING, NUMBER, kind_of_name, matching, select, warn_of_ids
 from quickmeans.data.source import RowSource, check_rows_dtype
 from quickmeans.data.tables import decodes_on_threads, import_pyarrow
 from quickmeans.data.transposed import transpose
@@ -47,7 +47,7 @@ class ArrowSource(RowSource):
         else:
             dtypes = [np.dtype(kind.to_pandas_dtype()) for kind in types]
             if reading.missing != "error":  # whole numbers cannot say that they are missing
-                dtypes = [np.dtype(np.float64) if dtype.kind in "iu" else dtype for dtype in dtypes]
+                dtypes = [dtype if dtype.kind == "f" else np.dtype(np.float64) for dtype in dtypes]
             self.dtype = np.dtype(np.result_type(*dtypes))
             self.n_columns, self.columns = len(types), self.selected
         self.n_rows = None if self._has_format("Csv") else dataset.count_rows()
@@ -178,7 +178,7 @@ def _kind(field: Any) -> str:
         return kind_of_name(field.name) or NUMBER
     if _is_list(field.type) and (types.is_integer(field.type.value_type) or types.is_floating(field.type.value_type)):
         return LIST
-    return "no values" if types.is_null(field.type) else str(field.type)
+    return NOTHING if types.is_null(field.type) else str(field.type)
 
 
 def _is_list(kind: Any) -> bool:

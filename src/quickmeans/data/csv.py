@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from quickmeans.data.dialect import Dialect, detect, is_number, lines_to_look_at
 from quickmeans.data.errors import naming_errors
 from quickmeans.data.reading import Reading
-from quickmeans.data.selection import NUMBER, kind_of_name, matching, select, warn_of_ids
+from quickmeans.data.selection import NOTHING, NUMBER, kind_of_name, matching, select, warn_of_ids
 from quickmeans.data.source import RowSource
 from quickmeans.data.tables import decodes_on_threads, import_pyarrow
 
@@ -97,7 +97,7 @@ class CsvFile(RowSource):
             column = [row[j].strip() for row in values if j < len(row)]
             held = [value for value in column if value not in no_value]
             n_numbers = sum(is_number(value, self._dialect.decimal) for value in held)
-            kind = NUMBER if held and 2 * n_numbers >= len(held) else _TEXT if held else "no values"
+            kind = NUMBER if held and 2 * n_numbers >= len(held) else _TEXT if held else NOTHING
             kinds[name] = kind_of_name(name) or kind if values else NUMBER
         return kinds
 

@@ -10,7 +10,7 @@ class Columns(Protocol):
 
     name: str
     n_columns: int
-    columns: list[str] | None
+    columns: Any
 
 
 def with_columns(X: Any) -> Any:

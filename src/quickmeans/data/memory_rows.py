@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.data.scaled import divided
 from quickmeans.kernels import readable
 from quickmeans.kmeans.blocks import slices
 from quickmeans.kmeans.chunk_pass import ChunkPass
@@ -18,6 +19,8 @@ from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.start import start_in_memory
 from quickmeans.threads import resolve_threads
 from quickmeans.transform import SparseProduct
+
+LOADED_BYTES = 1 << 31  # that all rows may take, where there are many clusters: every pass goes to them in any order
 
 
 class MemoryRows(Rows):
@@ -106,6 +109,13 @@ class ArrayRows(MemoryRows):
 
     def in_place(self) -> NDArray[Any]:
         return np.asarray(self.X)
+
+    def scaled(self, scale: NDArray[np.float64]) -> Rows:
+        return ArrayRows(divided(self.X, scale), self.weights)
+
+    def fits_in_memory(self) -> bool:
+        """Whether a copy in float32 is no larger than X, or not too large."""
+        return bool(self.X.itemsize >= 4 or 4 * self.X.size <= LOADED_BYTES)
 
     def take(self, index: Index | slice) -> NDArray[Any]:
         return np.asarray(self.X[index])

@@ -78,8 +78,9 @@ def open_for(model: Any, path: str, key: str | None, reading: Reading) -> RowSou
     """Rows of a file for a fitted model: its own columns, if the reading names none; filled with its own means."""
     rows = _open_path(path, key, reading, getattr(model, "feature_names_in_", None))
     mean = getattr(model, "mean_", None)
-    fits = mean is not None and mean.any() and len(mean) == rows.n_columns
-    return without_missing(rows, reading.missing, mean if fits else None)
+    if mean is None or not mean.any() or len(mean) != rows.n_columns:
+        return without_missing(rows, reading.missing)
+    return without_missing(rows, reading.missing, mean * getattr(model, "scale_", 1.0))
 
 
 def _opened(rows: Any, key: str | None, reading: Reading) -> RowSource:

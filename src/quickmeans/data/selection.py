@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from quickmeans.data.reading import Note, Reading
 
-NUMBER, LIST, INDEX = "numbers", "lists of numbers", "an index"  # what a column holds; others are named by their type
+NUMBER, LIST, INDEX, NOTHING = (
+    "numbers",
+    "lists of numbers",
+    "an index",
+    "no values",
+)  # what a column holds; others are named by their type
 _SHOWN = 20  # names of columns in a message
 _WILD = "*?["
 _LEAST_IDS, _MOST_IDS = 20, 1000  # rows in which an id must be different, and rows that are looked at
@@ -27,12 +32,13 @@ def select(kinds: Mapping[str, str], reading: Reading, table: str) -> list[str]:
     named, found = matching(list(kinds), reading.columns, table)
     excluded = set(matching(list(kinds), reading.exclude, table)[1]) if reading.exclude else set()
     found = [name for name in found if name not in excluded]
+    if_named = {INDEX} if reading.missing == "error" else {INDEX, NOTHING}
     for name in found:
-        if name in named and kinds[name] not in (NUMBER, LIST, INDEX):
+        if name in named and kinds[name] not in {NUMBER, LIST} | if_named:
             raise ValueError(
                 f"Column {name!r} of {table} holds {kinds[name]}, not numbers; choose columns (--columns) of numbers."
             )
-    held = [name for name in found if kinds[name] == NUMBER or (name in named and kinds[name] == INDEX)]
+    held = [name for name in found if kinds[name] == NUMBER or (name in named and kinds[name] in if_named)]
     lists = [name for name in found if kinds[name] == LIST]
     if len(lists) > 1 or (lists and named and held):
         raise ValueError(

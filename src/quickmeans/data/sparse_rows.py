@@ -16,7 +16,7 @@ from quickmeans.kmeans.context import Context, Start
 from quickmeans.kmeans.iteration import Iteration
 from quickmeans.kmeans.memory_pass import MemoryPass
 from quickmeans.kmeans.passes import Pass
-from quickmeans.kmeans.rows import Index, Points, RowFunction, Weights, exact_dtype, refuse_entry
+from quickmeans.kmeans.rows import Index, Points, RowFunction, Rows, Weights, exact_dtype, refuse_entry
 from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.sparse import SparseIteration, sparse_points
 from quickmeans.kmeans.sparse_start import sparse_start
@@ -50,6 +50,10 @@ class SparseRows(MemoryRows):
 
     def take(self, index: Index | slice) -> NDArray[Any]:
         return np.asarray(self.X[index].toarray())
+
+    def scaled(self, scale: NDArray[np.float64]) -> Rows:
+        kind = np.float32 if self.dtype == np.float32 else np.float64
+        return SparseRows(sp.csr_array(self.X.astype(kind) * (1 / scale).astype(kind)), self.weights)
 
     def slices(self, size: int) -> list[slice]:
         return slices(self.shape[0], min(size, block_rows(self.shape[1])))

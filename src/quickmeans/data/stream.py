@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.data.collector import RowCollector
-from quickmeans.data.memory_rows import ArrayRows
+from quickmeans.data.memory_rows import LOADED_BYTES, ArrayRows
 from quickmeans.data.prefetch import prefetch
+from quickmeans.data.scaled import ScaledRows
 from quickmeans.data.source import RowSource
 from quickmeans.kmeans.chunk_pass import ChunkPass
 from quickmeans.kmeans.context import Context, Start
@@ -20,7 +21,6 @@ from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.start import sampled_rows, start_from_stream
 from quickmeans.threads import resolve_threads
 
-_LOADED_BYTES = 1 << 31  # that all rows may take, where there are many clusters: every pass goes to them in any order
 _KEPT_BYTES = 1 << 28  # that the rows of the samples may take, beside the copies that a run makes of them
 
 
@@ -54,7 +54,7 @@ class StreamRows(Rows):
         return False
 
     def fits_in_memory(self) -> bool:
-        return 4 * self.shape[0] * self.shape[1] <= _LOADED_BYTES
+        return 4 * self.shape[0] * self.shape[1] <= LOADED_BYTES
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         begin = 0
@@ -111,6 +111,9 @@ class StreamRows(Rows):
 
     def whole(self) -> Any:
         raise TypeError("A callable as init needs rows in memory; for rows that are not, give an array.")
+
+    def scaled(self, scale: NDArray[np.float64]) -> Rows:
+        return StreamRows(ScaledRows(self.source, scale), self.weights)
 
     def threads(self, n_threads: int | None) -> int:
         return resolve_threads(n_threads)

@@ -71,6 +71,12 @@ class DaskRows(Rows):
         """The chunks and their weights, as tasks."""
         return list(zip(self.parts, self.weight_parts, strict=True))
 
+    def deviations(self, n_threads: int) -> NDArray[np.float64]:
+        raise TypeError("standardize=True is not for Dask arrays; give X / X.std(axis=0).")
+
+    def scaled(self, scale: NDArray[np.float64]) -> Rows:
+        return DaskRows(self.array / scale)
+
     @property
     def in_memory(self) -> bool:
         return False

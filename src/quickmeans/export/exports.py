@@ -21,6 +21,11 @@ class Exports(ABC):
     def _fitted(self) -> FittedClusters:
         """The clusters, when fitted."""
 
+    def _check_exportable(self) -> None:
+        check_is_fitted(self)
+        if hasattr(self, "scale_"):
+            raise ValueError("A model with standardize=True cannot be exported; fit one to X / X.std(axis=0).")
+
     def to_sklearn(self) -> KMeans | Pipeline:
         """Copy the clusters to a fitted scikit-learn ``KMeans``, for programs without this library.
 
@@ -29,7 +34,7 @@ class Exports(ABC):
         KMeans or Pipeline
             If the model is spherical, a pipeline of a ``Normalizer`` and a ``KMeans``.
         """
-        check_is_fitted(self)
+        self._check_exportable()
         names = ("n_features_in_", "feature_names_in_")
         return as_kmeans(self._fitted, {name: vars(self)[name] for name in names if name in vars(self)})
 
@@ -48,5 +53,5 @@ class Exports(ABC):
         opset : int, default=17
             The version of ONNX's operators; at least 13.
         """
-        check_is_fitted(self)
+        self._check_exportable()
         write_bytes(path, onnx_bytes(self._fitted, opset))

@@ -106,6 +106,13 @@ class Rows(Named, Protocol):
         """Whether all rows may be in memory as an array of float32, beside what is there."""
         return self.in_place() is not None
 
+    def scaled(self, scale: NDArray[np.float64]) -> "Rows":
+        """The same rows with every column divided by its scale."""
+
+    def deviations(self, n_threads: int) -> NDArray[np.float64]:
+        """The standard deviation of every column."""
+        return np.asarray(np.sqrt(column_moments(self, n_threads)[1]))
+
     def threads(self, n_threads: int | None) -> int:
         """How many threads work on a block, where `n_threads` was asked for."""
 

@@ -159,7 +159,8 @@ def _check(p: dict[str, Any]) -> None:
             raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {p[name]!r}.")
     if p["metric"] == "cosine" and p["shortlist"] == 0:
         raise ValueError("metric='cosine' needs a shortlist: rows of a product do not have length one.")
-    check_flag("copy_x", p["copy_x"])
+    for name in ("copy_x", "standardize"):
+        check_flag(name, p[name])
     if not isinstance(p["verbose"], bool):
         check_whole("verbose", p["verbose"], 0, ", True or False")
     if isinstance(p["init"], str) and p["init"] not in INITS:
