@@ -68,8 +68,8 @@ def samples(folder):
         "nystroem": lambda path: QKNystroem(n_components=5, random_state=0).fit(X).save(path),
         "hadamard": lambda path: QKNystroem("poly", landmarks="hadamard", n_components=5).fit(X).save(path),
         "flat": lambda path: index("flat").save(path),
-        "sq8": lambda path: index("sq8").save(path),
-        "pq": lambda path: index("pq4x4").save(path),
+        "sq8": lambda path: index("sq8", 1000 + np.arange(len(X))).save(path),
+        "pq": lambda path: index("pq4x4", [f"row {i}" for i in range(len(X))]).save(path),
         "checkpoint": lambda path: QKMeans(**FIT, checkpoint=path).fit(X),
         "checkpoint, product": lambda path: QKMeans(**FIT, shortlist=0, compression=3, checkpoint=path).fit(X),
         "checkpoint, batches": lambda path: QKMeans(**FIT, batch_size=50, checkpoint=path).fit(X),
@@ -80,9 +80,9 @@ def samples(folder):
     return [folder / kind for kind in makers]
 
 
-def index(payload):
-    fitted = QKNeighbors(n_lists=6, nprobe=2, payload=payload, random_state=0).fit(X)
-    fitted.remove([3, 4])
+def index(payload, ids=None):
+    fitted = QKNeighbors(n_lists=6, nprobe=2, payload=payload, random_state=0).fit(X, ids=ids)
+    fitted.remove([3, 4] if ids is None else ids[3:5])
     return fitted
 
 

@@ -13,11 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quickmeans
-from quickmeans import InvalidModelError, QKNeighbors, load
+from quickmeans import InvalidModelError, QKMeans, QKNeighbors, load, open_rows
 from quickmeans.files import indexes
 from quickmeans.search import input as search_input
 from quickmeans.search.ids import RowIds
+from quickmeans.search.input import ArrayInput, SourceInput
+from quickmeans.search.metrics import METRICS
 from quickmeans.search.storage import write_lists
+from quickmeans.search.tuning import fewest_probes
 from quickmeans.state import State
 
 
@@ -245,6 +248,24 @@ def test_the_measured_recall_is_that_of_searches():
     share = np.mean([len(set(a) & set(b)) / 5 for a, b in zip(exact, found, strict=True)])
     assert abs(index.recall_ - share) < 0.05
     assert built(None, rows, nprobe=3).recall_ is None
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_blocks_find_the_same_recall(blocks, metric):
+    rows = np.random.default_rng(0).standard_normal((1000, 8)).astype(np.float32)
+    prepared = METRICS[metric].prepare(rows, "X")
+    coarse = QKMeans(40, random_state=0).fit(prepared)
+    sample = np.arange(0, 1000, 9)
+
+    def found(given):
+        similarity = METRICS[metric].similarity
+        return fewest_probes(given, sample, coarse.labels_, coarse.cluster_centers_, 5, 0.9, similarity, 1)
+
+    in_blocks = SourceInput(open_rows(rows), METRICS[metric])
+    assert len(list(in_blocks.blocks())) > 5
+    n_probes, recall = found(ArrayInput(prepared, METRICS[metric]))
+    assert 1 < n_probes < 40
+    assert found(in_blocks) == (n_probes, recall)
 
 
 # ---- faiss and commands -------------------------------------------------------------------------------------------

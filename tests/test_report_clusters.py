@@ -202,6 +202,13 @@ def test_a_notebook_shows_the_page(model, tmp_path):
     assert (tmp_path / "page.html").read_text("utf-8") == report.html
 
 
+def test_the_bar_of_scikit_learn(capsys):
+    """Its callbacks draw bars in terminals and notebooks."""
+    callback = pytest.importorskip("sklearn.callback")
+    QKMeans(6, random_state=0, max_iter=3).set_callbacks(callback.ProgressBar()).fit(X)
+    assert "QKMeans" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("jupyter", "widgets", "bar"), [(True, True, True), (True, False, False), (False, True, False)]
 )

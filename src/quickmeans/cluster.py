@@ -93,7 +93,7 @@ class QKMeans(
     n_threads : int, default=None
         The largest number of threads; results do not depend on it. See :func:`quickmeans.threads.resolve_threads`.
     verbose : int, default=0
-        1 shows how the fit goes: a bar in a terminal, lines elsewhere.
+        1 shows how the fit goes: a bar in a terminal, or in a notebook that has ipywidgets; lines elsewhere.
     callback : callable, default=None
         Called as ``callback(iteration, objective)`` after every iteration; a true result stops the run. scikit-learn's
         own callbacks (from its version 1.9 on) are set with ``set_callbacks``.

@@ -131,7 +131,7 @@ def _features_lines(facts: Facts) -> Lines:
 
 
 def _index_lines(facts: Facts) -> Lines:
-    measured = "not measured, because nprobe was given"
+    measured = "not measured"
     if facts["recall"] is not None:
         lost = "" if facts["payload"] == "flat" else f", without what {facts['payload']} loses"
         measured = f"{facts['recall']:.3f}, measured on a sample of the rows{lost}"
