@@ -37,7 +37,7 @@ class Centroids(NamedTuple):
 
 def cases(run: Run) -> list[Row]:
     """Return every data set with both starts and every seed."""
-    names = dict.fromkeys([*run.images(), "digits", "breast-cancer", "blobs"])
+    names = dict.fromkeys(["digits", "breast-cancer", *run.images(), "blobs"])
     return run.seeded([{"data": name, "K": CLUSTERS[name], "init": init} for name in names for init in STARTS])
 
 
