@@ -30,7 +30,8 @@ class Entries {
     std::size_t size() const { return row.size(); }
     bool has_support_of(const Entries& other) const { return row_start == other.row_start && column == other.column; }
     SupportView support() const {
-        return {n_rows, n_columns, row_start.data(), row.data(), column.data(), column_start.data(), by_column.data()};
+        return {n_rows,        n_columns,           row_start.data(), row.data(),
+                column.data(), column_start.data(), by_column.data(), row_by_column.data()};
     }
 
     void set_values(std::vector<double> updated) {

@@ -21,8 +21,13 @@ constexpr double kAboveBound = 1.001;  // c over the bound that it must exceed
 constexpr int kPowerSteps = 100;
 
 template <class Vector>
-double inner(const Vector& a, const Vector& b) {
-    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+double inner(const Vector& a, const Vector& b) {  // in four sums, so that no addition waits for the last
+    double sums[4] = {};
+    std::size_t i = 0;
+    for (; i + 4 <= a.size(); i += 4)
+        for (std::size_t l = 0; l < 4; ++l) sums[l] += a[i + l] * b[i + l];
+    for (; i < a.size(); ++i) sums[0] += a[i] * b[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 double norm_of(const Entries& S) { return std::sqrt(inner(S.values, S.values)); }
@@ -262,18 +267,18 @@ void Palm::update(std::size_t q, const Quadratic& at, const ProjectFactor& proje
     Pause& pause = pauses_[q];
     if (pause.sweeps_left > 0) {
         --pause.sweeps_left;
-        accept(q, at, std::move(S), poll);
+        accept(q, at, std::move(S), false, poll);
         return;
     }
     Entries next = stepped(q, at, S, project, poll);
-    if (accept(q, at, std::move(next), poll)) {
+    if (accept(q, at, std::move(next), false, poll)) {
         steps_[q] = std::min(2 * steps_[q], kLongest);
         pause.length = 0;
         return;
     }
     steps_[q] = steps_[q] > options_.shortest ? steps_[q] / 2 : kLongest;
     pause.extend(options_.longest_pause);
-    accept(q, at, std::move(S), poll);
+    accept(q, at, std::move(S), true, poll);
 }
 
 // The step of the paper's appendix, lines 7 to 9: S - lambda L' (lambda L S R - U) R' / c, projected, with norm one.
@@ -296,7 +301,7 @@ void Palm::paper_update(std::size_t q, const Quadratic& at, const ProjectFactor&
     if (!(norm > 0)) return;
     next.scale(1 / norm);
     if (!options_.once_per_sweep) {
-        const Fit fit = refine(at, next, 0, poll);
+        const Fit fit = refine(at, next, 0, nullptr, poll);
         if (fit.square > 0) scale_ = fit.inner / fit.square;
     }
     S = std::move(next);
@@ -333,6 +338,9 @@ void Palm::gradient(std::size_t q, const Quadratic& at, const Entries& S, const 
 Entries Palm::stepped(std::size_t q, const Quadratic& at, const Entries& S, const ProjectFactor& project,
                       const Poll& poll) {
     gradient(q, at, S, poll);
+    own_residual_.resize(S.size());
+    for (std::size_t e = 0; e < S.size(); ++e)
+        own_residual_[e] = -cells_[std::size_t(S.row[e] * padded(S.n_columns) + S.column[e])];
     Cells row = at.row_curvature, column = at.column_curvature;
     if (!sets_[q].of_supports) {
         const double P = at.P ? largest_row_sum(at.P, S.n_rows) : *std::max_element(weights_.begin(), weights_.end());
@@ -382,8 +390,9 @@ Entries Palm::projected(std::size_t q, const Cells& row_root, const Cells& colum
 }
 
 // Refine S and let it replace factor q, unless that raises the objective; returns whether it was replaced.
-bool Palm::accept(std::size_t q, const Quadratic& at, Entries S, const Poll& poll) {
-    const Fit fit = refine(at, S, sets_[q].of_supports ? options_.n_refinements : 0, poll);
+bool Palm::accept(std::size_t q, const Quadratic& at, Entries S, bool is_present, const Poll& poll) {
+    const int n_steps = sets_[q].of_supports ? options_.n_refinements : 0;
+    const Fit fit = refine(at, S, n_steps, is_present ? &own_residual_ : nullptr, poll);
     const double factor = options_.once_per_sweep || !(fit.square > 0) ? 1.0 : fit.inner / fit.square;
     const double value = std::max(total_ - 2 * factor * fit.inner + factor * factor * fit.square, 0.0);
     const double norm = norm_of(S);
@@ -395,40 +404,48 @@ bool Palm::accept(std::size_t q, const Quadratic& at, Entries S, const Poll& pol
     return true;
 }
 
-// Steps of conjugate gradients on the support of S, preconditioned by the diagonal.
-Palm::Fit Palm::refine(const Quadratic& at, Entries& S, int n_steps, const Poll& poll) {
+// Steps of conjugate gradients on the support of S, preconditioned by the diagonal. If M - P S G is known on the
+// support, S is the present factor, and its objective is known, too: with r = M - P S G it is
+// |N^(1/2) U|^2 - <M, S> - <r, S>, and a step lowers it by the slope times the length.
+Palm::Fit Palm::refine(const Quadratic& at, Entries& S, int n_steps, const Cells* residual, const Poll& poll) {
     const std::size_t E = S.size();
-    Cells target, r(E), p(E), image, flatness(E), s = S.values;
-    if (at.Lt)
-        dots(S, at.Lt, at.Ht, K_, target, poll);
-    else
-        for (std::size_t e = 0; e < E; ++e) target.push_back(at.H[S.row[e] * padded(S.n_columns) + S.column[e]]);
-    apply(at, S, s, image, poll);
-    double slope = 0;
+    Cells target, r, image, p(E), flatness(E), s = S.values;
+    double product = 0;  // <M, S>
+    if (residual) {
+        r = *residual;
+        product = total_ - objective_ - inner(s, r);
+    } else {
+        if (at.Lt)
+            dots(S, at.Lt, at.Ht, K_, target, poll);
+        else
+            for (std::size_t e = 0; e < E; ++e) target.push_back(at.H[S.row[e] * padded(S.n_columns) + S.column[e]]);
+        apply(at, S, s, image, poll);
+        r = target;
+        for (std::size_t e = 0; e < E; ++e) r[e] -= image[e];
+        product = inner(s, target);
+    }
+    double slope = 0, value = total_ - product - inner(s, r);
     for (std::size_t e = 0; e < E; ++e) {
         flatness[e] = 1 / (at.row_curvature[std::size_t(S.row[e])] * at.column_curvature[std::size_t(S.column[e])]);
-        r[e] = target[e] - image[e];
         p[e] = r[e] * flatness[e];
         slope += r[e] * p[e];
     }
+    const auto size = std::int64_t(E);
     for (int step = 0; step < n_steps && slope > kSlightest * objective_; ++step) {
         apply(at, S, p, image, poll);
-        const double bend = inner(p, image);
+        const double bend = routines_->inner_product(p.data(), image.data(), size);
         if (!(bend > 0)) break;
         const double length = slope / bend;
-        double next = 0;
-        for (std::size_t e = 0; e < E; ++e) {
-            s[e] += length * p[e];
-            r[e] -= length * image[e];
-            next += r[e] * r[e] * flatness[e];
-        }
+        value -= slope * length;
+        const double next =
+            routines_->descend(size, length, p.data(), image.data(), flatness.data(), s.data(), r.data());
         for (std::size_t e = 0; e < E; ++e) p[e] = r[e] * flatness[e] + next / slope * p[e];
         slope = next;
     }
-    const double product = inner(s, target);
-    const Fit fit{product, product - inner(s, r)};
+    const double rest = inner(s, r);
+    product = residual ? total_ - value - rest : inner(s, target);
     if (n_steps > 0) S.set_values(std::move(s));
-    return fit;
+    return {product, product - rest};
 }
 
 // out = P S G on the support, for the values s on it.
@@ -443,7 +460,7 @@ void Palm::apply(const Quadratic& at, const Entries& S, const Cells& s, Cells& o
         routines_->transpose(square_.data(), S.n_rows, S.n_columns, turned_.data());
         dots(S, at.P, turned_.data(), S.n_rows, out, poll);
     } else if (at.P) {
-        line_.assign(std::size_t(padded(S.n_rows)), 0.0);
+        line_.assign(std::size_t(2 * padded(S.n_rows)), 0.0);
         routines_->left_on_support(S.support(), at.P, s.data(), line_.data(), out.data(), poll);
     } else if (at.G) {
         routines_->right_on_support(S.support(), weights_.data(), at.G, s.data(), out.data(), poll);

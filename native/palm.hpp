@@ -83,6 +83,7 @@ class Palm {
     std::vector<Cells> left_vectors_, right_vectors_;  // leading directions of P and G, for the paper's steps
     Dense G_[2], H_, Ht_[2];                           // of the present factor, and of the next
     Dense cells_, more_, square_, turned_, line_;
+    Cells own_residual_;  // M - P S G of the present factor on its support
     std::vector<unsigned char> kept_;
 
     void multiply_left(const Poll& poll);
@@ -96,8 +97,8 @@ class Palm {
                     const Poll& poll);
     Entries projected(std::size_t q, const Cells& row_root, const Cells& column_root, const ProjectFactor& project,
                       const Poll& poll);
-    bool accept(std::size_t q, const Quadratic& at, Entries S, const Poll& poll);
-    Fit refine(const Quadratic& at, Entries& S, int n_steps, const Poll& poll);
+    bool accept(std::size_t q, const Quadratic& at, Entries S, bool is_present, const Poll& poll);
+    Fit refine(const Quadratic& at, Entries& S, int n_steps, const Cells* residual, const Poll& poll);
     void apply(const Quadratic& at, const Entries& S, const Cells& s, Cells& out, const Poll& poll);
     void dots(const Entries& S, const double* A, const double* B, std::int64_t length, Cells& out, const Poll& poll);
 };

@@ -15,11 +15,13 @@ from quickmeans.cli.main import program
 from quickmeans.experiments import EXPERIMENTS, figure1, figure2, figure3, figure4, figure5, journal, load_experiment
 from quickmeans.experiments import data as data_sets
 from quickmeans.experiments import run as run_module
+from quickmeans.experiments.blobs import by_class
 from quickmeans.experiments.classification import EXACT
 from quickmeans.experiments.experiment import Experiment, line, perform
 from quickmeans.experiments.figure2 import rises
 from quickmeans.experiments.models import PAPER, StopWhenSettled, lloyd, qkmeans, start
 from quickmeans.experiments.page import write_page
+from quickmeans.experiments.plots import tiles
 from quickmeans.experiments.results import Results
 from quickmeans.experiments.run import Run
 from quickmeans.experiments.search import cluster_search
@@ -139,10 +141,10 @@ def test_a_page_whose_figures_are_beside_it_already(tmp_path):
     text = (tmp_path / "page.md").read_text()
     assert "(page/table3.png)" in text
     assert (run.directory / "table3.png").read_bytes() == b"figure"
-    assert "We do not know" in text  # only a full run shows where it differs from the paper
+    assert "What changes it" in text  # only a full run shows where it differs from the paper
     run.quick = True
     write_page(tmp_path / "page.md", run)
-    assert "We do not know" not in (tmp_path / "page.md").read_text()
+    assert "What changes it" not in (tmp_path / "page.md").read_text()
 
 
 # ---- what the paper says beside ours ---------------------------------------------------------------------------------
@@ -227,6 +229,27 @@ def test_search_looks_at_the_rows_of_one_cluster(rng):
     for q, k, i in zip(Q, asked, found, strict=True):
         rows = np.flatnonzero(labels == k)
         assert i == (rows[((X[rows] - q) ** 2).sum(axis=1).argmin()] if len(rows) else -1)
+
+
+def test_one_test_row_of_every_class():
+    data = data_sets.blobs(90, 10, 4, 5)
+    split = by_class(data)
+    assert (len(split.X), len(split.test)) == (95, 5)
+    assert sorted(split.test_y) == [0, 1, 2, 3, 4]
+    together = np.vstack([split.X, split.test])
+    assert set(map(bytes, together)) == set(map(bytes, np.vstack([data.X, data.test])))
+
+
+def test_tiles_do_not_touch():
+    image = tiles(np.arange(12.0).reshape(3, 4), per_row=2, gap=1)
+    expected = [
+        [0, 1, np.nan, 4, 5],
+        [2, 3, np.nan, 6, 7],
+        [np.nan] * 5,
+        [8, 9, *[np.nan] * 3],
+        [10, 11, *[np.nan] * 3],
+    ]
+    np.testing.assert_array_equal(image, expected)
 
 
 # ---- data and the command --------------------------------------------------------------------------------------------

@@ -81,6 +81,8 @@ constexpr InstructionSet kInstructionSet{
                  .support_dots = support_dots,
                  .left_on_support = left_on_support,
                  .right_on_support = right_on_support,
+                 .descend = descend,
+                 .inner_product = inner_product,
                  .transpose = transpose_cells,
                  .weigh_and_subtract = weigh_and_subtract,
                  .scale_cells = scale_cells},

@@ -6,7 +6,7 @@
 
 namespace quickmeans::QM_ISA {
 
-constexpr int kGathered = 8;  // an entry by its index takes as long as this many of a row of vectors
+constexpr int kGathered = 4;  // an entry by its index takes as long as this many of a row of vectors
 
 // The product of two rows of n entries, which a whole number of vectors covers.
 inline double dot(const double* a, const double* b, std::int64_t n) {
@@ -34,26 +34,25 @@ inline void support_dots(const SupportView& support, const double* A, const doub
         }
 }
 
-// out = P S on the support: it couples the entries of a column. `line` holds padded(n_rows) zeros.
+// out = P S on the support: it couples the entries of a column. `line` holds padded(n_rows) zeros and as many more.
 inline void left_on_support(const SupportView& support, const double* P, const double* s, double* line, double* out,
                             const Poll& poll) {
     Pacer pacer{poll};
     const std::int64_t stride = padded(support.n_rows), n = whole_vectors(support.n_rows);
+    double* const values = line + stride;
     for (std::int64_t j = 0; j < support.n_columns; ++j) {
         const std::int64_t* const entry = support.by_column + support.column_start[j];
+        const std::int32_t* const row = support.row_by_column + support.column_start[j];
         const std::int64_t count = support.column_start[j + 1] - support.column_start[j];
-        for (std::int64_t a = 0; a < count; ++a) line[support.row[entry[a]]] = s[entry[a]];
+        const bool gather = kGathered * count <= n;
+        for (std::int64_t a = 0; a < count; ++a) (gather ? values[a] : line[row[a]]) = s[entry[a]];
         for (std::int64_t a = 0; a < count; ++a) {
-            const double* const p = P + std::int64_t(support.row[entry[a]]) * stride;
-            if (kGathered * count > n) {
-                out[entry[a]] = dot(p, line, n);
-                continue;
-            }
-            double sum = 0;
-            for (std::int64_t b = 0; b < count; ++b) sum += p[support.row[entry[b]]] * s[entry[b]];
+            const double* const p = P + std::int64_t(row[a]) * stride;
+            double sum = gather ? 0 : dot(p, line, n);
+            for (std::int64_t b = 0; gather && b < count; ++b) sum += p[row[b]] * values[b];
             out[entry[a]] = sum;
         }
-        for (std::int64_t a = 0; a < count; ++a) line[support.row[entry[a]]] = 0;
+        for (std::int64_t a = 0; a < count && !gather; ++a) line[row[a]] = 0;
         pacer.did(count * count);
     }
 }
@@ -99,6 +98,36 @@ inline void scale_cells(double* V, const double* row, const double* column, std:
     const std::int64_t stride = padded(m);
     for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t j = 0; j < stride; ++j) V[i * stride + j] *= row[i] * column[j];
+}
+
+// One step of conjugate gradients of this length: s += length p, r -= length q. Returns <r, D r>.
+inline double descend(std::int64_t n, double length, const double* p, const double* q, const double* D, double* s,
+                      double* r) {
+    constexpr int W = kWidth<double>;
+    Vec<double> sums = {};
+    std::int64_t e = 0;
+    for (; e + W <= n; e += W) {
+        store(s + e, load(s + e) + length * load(p + e));
+        const Vec<double> rest = load(r + e) - length * load(q + e);
+        store(r + e, rest);
+        sums += rest * rest * load(D + e);
+    }
+    double sum = 0;
+    for (int l = 0; l < W; ++l) sum += sums[l];
+    for (; e < n; ++e) {
+        s[e] += length * p[e];
+        r[e] -= length * q[e];
+        sum += r[e] * r[e] * D[e];
+    }
+    return sum;
+}
+
+// <a, b> of n entries.
+inline double inner_product(const double* a, const double* b, std::int64_t n) {
+    const std::int64_t whole = n / kWidth<double> * kWidth<double>;
+    double sum = dot(a, b, whole);
+    for (std::int64_t e = whole; e < n; ++e) sum += a[e] * b[e];
+    return sum;
 }
 
 }  // namespace quickmeans::QM_ISA

@@ -29,11 +29,12 @@ constexpr std::int64_t padded(std::int64_t n) { return whole_vectors(n) + (whole
 struct SupportView {
     std::int64_t n_rows;
     std::int64_t n_columns;
-    const std::int64_t* row_start;     // IN  n_rows + 1
-    const std::int32_t* row;           // IN  of every entry
-    const std::int32_t* column;        // IN  of every entry
-    const std::int64_t* column_start;  // IN  n_columns + 1
-    const std::int64_t* by_column;     // IN  the entries in column order
+    const std::int64_t* row_start;      // IN  n_rows + 1
+    const std::int32_t* row;            // IN  of every entry
+    const std::int32_t* column;         // IN  of every entry
+    const std::int64_t* column_start;   // IN  n_columns + 1
+    const std::int64_t* by_column;      // IN  the entries in column order
+    const std::int32_t* row_by_column;  // IN  their rows
 };
 
 // out = S X for a sparse S, whose row i has the entries start[i] .. start[i + 1] - 1 (see sparse.hpp).

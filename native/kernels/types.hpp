@@ -374,6 +374,9 @@ struct Routines {
                             const Poll&);
     void (*right_on_support)(const SupportView&, const double* diagonal, const double* G, const double* s, double* out,
                              const Poll&);
+    double (*descend)(std::int64_t n, double length, const double* p, const double* q, const double* D, double* s,
+                      double* r);
+    double (*inner_product)(const double* a, const double* b, std::int64_t n);
     void (*transpose)(const double* a, std::int64_t n, std::int64_t m, double* out);
     void (*weigh_and_subtract)(double* V, const double* weights, const double* H, std::int64_t n, std::int64_t m);
     void (*scale_cells)(double* V, const double* row, const double* column, std::int64_t n, std::int64_t m);

@@ -16,7 +16,7 @@ from quickmeans.report.cost import n_numbers
 
 K = 30
 FLAT, HIERARCHICAL = "QK-means, sparsity {}", "hierarchical QK-means, sparsity {}"
-LEVELS = {LETTER: (2, 3, 5), FLAT: (2, 3, 5), HIERARCHICAL: (2, 5), EQUAL_SIZE: (2, 3, 5)}
+LEVELS = {LETTER: (2, 3, 5), FLAT: (2, 3, 5), HIERARCHICAL: (2, 5), EQUAL_SIZE: (2, 5)}
 METHODS = [*(kind.format(k) for kind, levels in LEVELS.items() for k in levels), OURS]
 QUICK = [LETTER.format(2), FLAT.format(2), FLAT.format(5), HIERARCHICAL.format(5), EQUAL_SIZE.format(5), OURS]
 SHOWN = ["K-means", LETTER.format(5), FLAT.format(5), HIERARCHICAL.format(5), EQUAL_SIZE.format(5)]  # as images
@@ -93,7 +93,8 @@ def compare(results: Results) -> list[Line]:
                 end = ENDS.get(level, end)
             lines += line(f"{data}, {method}: last objective over that of K-means", end,
                           ratio and f"{ratio.mean:.4f} ± {ratio.deviation:.4f}")  # fmt: skip
-        lines += line(f"{data}, QK-means: runs in which the objective rises", "none", rises(results, data, FLAT))
+        for name, kind in (("to the letter", LETTER), ("QK-means", FLAT)):
+            lines += line(f"{data}, {name}: runs in which the objective rises", "none", rises(results, data, kind))
         bump = "a small bump" if data == "fashion-mnist" else "-"
         lines += line(f"{data}, hierarchical: runs in which the objective rises", bump,
                       rises(results, data, HIERARCHICAL))  # fmt: skip
@@ -118,12 +119,20 @@ def _draw_curves(axis: Any, results: Results, data: str) -> None:
         curves = [_objectives(results, data, method, seed) for seed in results.values("seed", data=data, method=method)]
         longest = max(map(len, curves))
         padded = [np.pad(curve, (0, longest - len(curve)), "edge") for curve in curves]
-        style = {"K-means": "k:"}.get(method, "--" if method.startswith("hierarchical") else "-")
-        axis.plot(
-            range(1, longest + 1), np.mean(padded, axis=0), style, label=method, lw=2.5 if method == OURS else 1.5
-        )
+        axis.plot(range(1, longest + 1), np.mean(padded, axis=0), label=method, **_style(method))
     axis.set(title=data, xlabel="iteration", ylabel="objective", xlim=(1, None))
     axis.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _style(method: str) -> dict[str, Any]:
+    """Return the look of a curve: one colour per sparsity level, one kind of line per kind of method."""
+    if method in ("K-means", OURS):
+        plain = method == "K-means"
+        return {"color": "k" if plain else "C1", "ls": ":" if plain else "-", "lw": 1.5 if plain else 3}
+    level = _level(method)
+    lines = {LETTER: "-.", FLAT: "-", HIERARCHICAL: "--", EQUAL_SIZE: (0, (1, 1))}
+    kind = next(style for form, style in lines.items() if form.format(level) == method)
+    return {"color": {2: "C3", 3: "C0"}.get(level, "C2"), "ls": kind, "lw": 1.5}
 
 
 def _mosaic(run: Run, data: str, method: str) -> Any:
@@ -145,8 +154,10 @@ factor with the paper's budget, a hierarchical first factorization, plain gradie
 factors with as many numbers as "QK-means". The hierarchical solver starts anew in every iteration, so its objective may
 rise."""
 DIFFERS = """\
-The paper's algorithm to the letter ends where the paper's curves end, with as many numbers. Our steps end below, with 4
-to 5 percent more numbers: supports of rows and of columns overlap less. `als` ends far below with as many numbers."""
+On MNIST the paper's algorithm to the letter ends where the paper's curves end, with as many numbers. It may raise the
+objective, because keeping the union of the largest entries of rows and columns is not the nearest point of a set. Our
+steps end below it on both data sets and never raise the objective; they keep 3 to 5 percent more numbers, because
+the entries that rows keep and those that columns keep overlap less. `als` ends far below with as many numbers."""
 EXPERIMENT = Experiment(
     "Figure 2: objective over the iterations and centroids, K = 30", ABOUT, cases, measure, compare, draw, DIFFERS
 )

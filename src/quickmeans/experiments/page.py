@@ -17,8 +17,8 @@ Mean ± deviation of {seeds} seeds.{size}
 All methods start from the same random rows. They stop when the objective falls by less than a millionth of itself, or
 after 10 iterations on Blobs and 20 on images; palm4MSA makes at most 300 sweeps with the same tolerance.
 "QK-means, sparsity k" and "hierarchical QK-means" are the paper's algorithms
-(`QKMeans(shortlist=0, solver="palm4msa" or "hierarchical", sparsity_level=k)`), "{equal}" is our solver
-with as many parameters, and "{ours}" is `QKMeans(K)`.
+(`QKMeans(shortlist=0, solver="palm4msa" or "hierarchical", n_factors="paper", sparsity_level=k)`),
+"{equal}" is our solver with as many parameters, and "{ours}" is `QKMeans(K)`.
 """
 
 
