@@ -3,7 +3,7 @@
     python -m benchmarks.balanced [--peer] [--only TEXT] [--large] [--sweep]
 
 --peer runs k-means-constrained too, whose flow takes half a minute and more; --only takes the data whose name has this
-text; --large runs fits with 4096 clusters instead, and --sweep sweeps over eight numbers of clusters and the largest fit.
+text; --large runs fits with 4096 clusters instead, and --sweep sweeps over eight numbers of clusters.
 """
 
 import argparse
