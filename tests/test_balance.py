@@ -8,6 +8,7 @@ from commands import done, refused, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 from quickmeans import QKMeans, kernels, load
 
@@ -114,7 +115,7 @@ def test_swaps_find_better_clusters():
         ({"max_cluster_size": 1.0}, 40, 40),
         ({"min_cluster_size": 40}, 40, 40),
         ({"min_cluster_size": 0.5, "max_cluster_size": 60}, 20, 60),
-        ({"max_cluster_size": 45, "spherical": True}, 0, 45),
+        ({"max_cluster_size": 45, "metric": "cosine"}, 0, 45),
         ({"max_cluster_size": 45, "n_init": 2, "max_iter": 1}, 0, 45),
     ],
 )
@@ -125,7 +126,7 @@ def test_bounds_hold(options, least, most):
     assert sizes.max() <= most
     assert (sizes == model.weight_in_clusters_).all()
     X = SKEWED.astype(np.float64)
-    if model.spherical:
+    if model.metric == "cosine":
         X /= np.linalg.norm(X, axis=1, keepdims=True)
     assert np.isclose(model.inertia_, ((X - model.cluster_centers_[model.labels_]) ** 2).sum(), rtol=1e-4)
     assert np.diff(model.objective_history_)[-1] <= 1e-6 * model.inertia_
@@ -144,7 +145,7 @@ def test_many_clusters_and_lists_that_do_not_suffice():
 
 def test_equal_rows():
     model = QKMeans(4, max_cluster_size=5, init=np.zeros((4, 2)), max_iter=2)
-    with pytest.warns(UserWarning, match="Only"):
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(1\) found smaller than n_clusters \(4\)"):
         QKMeans(4, init=np.zeros((4, 2)), max_iter=2).fit(np.ones((20, 2)))
     assert (sizes_of(model.fit(np.ones((20, 2)))) == 5).all()
 

@@ -202,7 +202,7 @@ def test_compression_is_the_users_or_found(points):
     assert found.approximation_error(X) <= 1.03 * dense.approximation_error(X)
 
 
-@pytest.mark.filterwarnings("ignore:Only")
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_landmarks_of_a_kmeans_model(points):
     X = points(600, 40)
     small = QKMeans(30, shortlist=0, compression=5, max_iter=5, random_state=0).fit(X)

@@ -9,7 +9,7 @@ import click
 from quickmeans.cli.command import Command, option
 from quickmeans.cli.data import check_enough_rows, data_argument, read_if_small
 from quickmeans.cli.outputs import json_option, need_matplotlib, output_option
-from quickmeans.cli.values import COUNT, SEED
+from quickmeans.cli.values import COUNT, SEED, Name
 
 if TYPE_CHECKING:
     from quickmeans.data import RowSource
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 )
 @data_argument
 @option("-k", "--clusters", "ks", metavar="N,N,...", required=True, help="Numbers of clusters to try.")
-@option("--spherical", is_flag=True, help="Spherical k-means: compare rows by cosine similarity.")
+@option(
+    "--metric",
+    type=Name("quickmeans.kmeans.settings", "METRICS"),
+    default="euclidean",
+    help="cosine compares directions (spherical k-means).  [default: euclidean]",
+)
 @option("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
 @option("--threads", "n_threads", type=COUNT, help="Threads; the result does not depend on it.  [default: all]")
 @output_option("A plot of inertia and indices", (".png", ".svg"))
