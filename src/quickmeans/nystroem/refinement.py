@@ -28,10 +28,10 @@ from quickmeans.transform import SparseProduct
 
 # Chosen by the error of held-out rows (benchmarks/thresholds.py).
 _STEPS = 30
-_RATE = 0.02  # the first steps, as a share of the root mean square of the entries of a factor
+_RATE = 0.01  # the first steps, as a share of the root mean square of the entries of a factor
 _MOMENTA = 0.9, 0.95  # of the gradient, and of its squares
 _DIAGONAL = 0.3  # the weight of the diagonal: good for matrices of a thousand rows, and of all rows
-_RIDGE = 1e-6  # added to the diagonal of W, as a share of its largest entry
+_RIDGE = 1e-5  # added to the diagonal of W, as a share of its largest entry
 
 Array = NDArray[Any]
 Draw = Callable[[], Array]  # other rows at each call
