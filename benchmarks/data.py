@@ -1,4 +1,4 @@
-"""The data of the benchmarks: files in the directory QUICKMEANS_DATA, Blobs, rows like those of a network, sample photographs."""
+"""The data of the benchmarks: files in the directory QUICKMEANS_DATA, Blobs, made-up activations, photographs."""
 
 import os
 from pathlib import Path
@@ -42,7 +42,7 @@ def noisy_mixture(n_rows: int, n_columns: int) -> np.ndarray:
 
 
 def convnet(n_rows: int = 21000, n_columns: int = 1280) -> np.ndarray:
-    """Return rows like activations of the last layer of a network for images: not negative, two thirds zero, long tails.
+    """Return rows like activations of a network for images: not negative, mostly zero, with long tails.
 
     Classes in 24 dimensions go through two layers with ReLU; the last layer has noise, thresholds and scales.
     """

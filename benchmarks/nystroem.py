@@ -1,6 +1,6 @@
 """QKNystroem and scikit-learn's Nystroem and RBFSampler: time per row, error of the kernel matrix, SVM accuracy.
 
-    QUICKMEANS_DATA=... python -m benchmarks.nystroem [time error svm] [mnist fashion-mnist blobs words convnet] [10 16 ...]
+    QUICKMEANS_DATA=... python -m benchmarks.nystroem [time error svm] [mnist blobs words convnet ...] [10 16 ...]
 
 The kernel is Gaussian with gamma="mean-distance". Errors are those of the kernel matrices of 1000 test rows, of 1000
 training rows, and of all training rows, as estimated from 5000 of them. Word vectors and convnet have no labels for an

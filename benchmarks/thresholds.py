@@ -1,6 +1,6 @@
 """The constants of the search and of Nyström features: prints what each of them is chosen by.
 
-    QUICKMEANS_DATA=... python -m benchmarks.thresholds [sharing product coarse sample refinement iterations power small]
+    QUICKMEANS_DATA=... python -m benchmarks.thresholds [name of a function below ...]
 
 Times are ratios of calls that took turns in one run.
 """

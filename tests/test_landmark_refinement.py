@@ -22,7 +22,7 @@ def gaussian(mean):
 def weighted_squares(X, U, diagonal):
     """The error by its definition."""
     R = rbf_kernel(X, gamma=GAMMA) - rbf_kernel(X, U, GAMMA) @ np.linalg.solve(
-        rbf_kernel(U, gamma=GAMMA) + 1e-6 * np.eye(len(U)), rbf_kernel(U, X, GAMMA)
+        rbf_kernel(U, gamma=GAMMA) + 1e-5 * np.eye(len(U)), rbf_kernel(U, X, GAMMA)
     )
     return (R**2).sum() - (1 - diagonal) * (np.diagonal(R) ** 2).sum()
 
