@@ -256,7 +256,7 @@ class QKMeans(
         if len(points) < settings.n_clusters:
             raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters}.")
         if settings.size_bounds is not None:  # before any work
-            settings.size_bounds.of_rows(points.total, settings.n_clusters, weighted=points.weights is not None)
+            settings.size_bounds.of_rows(points.total, settings.n_clusters, points.weights)
         if known is not None:
             start, origin = resized(points, settings, known, seeds[0])
             settings = replace(settings, init=start)
