@@ -82,7 +82,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._ids)
+        return len(self._index.ids)
 
     def transform(self, X: Any) -> sp.csr_matrix:
         """Find the neighbours of the rows of X in the index, as a graph; see :meth:`kneighbors_graph`."""

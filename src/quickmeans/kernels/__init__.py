@@ -13,6 +13,7 @@ from quickmeans.kernels.distances import Distances, squared_differences
 from quickmeans.kernels.groups import Groups
 from quickmeans.kernels.palm import FactorSet, Palm, PalmOptions
 from quickmeans.kernels.product import Product
+from quickmeans.kernels.scan import Coarse, RowLists
 from quickmeans.kernels.screen import Assignment, Screen, bind_assignment, make_assignment
 from quickmeans.kernels.search import Clusters, LocalSearch, Search
 from quickmeans.kernels.selection import mark_largest, match_largest, smallest
@@ -24,6 +25,7 @@ __all__ = [
     "Balanced",
     "CandidateLists",
     "Clusters",
+    "Coarse",
     "CsrCenters",
     "CsrClusters",
     "CsrRows",
@@ -34,6 +36,7 @@ __all__ = [
     "Palm",
     "PalmOptions",
     "Product",
+    "RowLists",
     "Screen",
     "Search",
     "add_members",

@@ -1,0 +1,108 @@
+#include "scan.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "grouping.hpp"
+#include "parallel.hpp"
+#include "work.hpp"
+
+namespace quickmeans {
+namespace {
+
+// Multiply-adds that a thread takes at a time: enough to hide the poll after them, few enough to divide small work.
+constexpr double kWorkPerChunk = 1 << 20;
+// To begin with a list takes as long as so many multiply-adds.
+constexpr double kWorkPerList = 2000;
+
+}  // namespace
+
+// What all threads of a call know.
+struct RowLists::Work {
+    ScanJob job;
+    Probes probes;
+    double amount;
+};
+
+RowLists::RowLists(std::int64_t n_lists, std::int64_t n_columns, bool similarity, const std::string& isa)
+    : lists_(static_cast<std::size_t>(n_lists), ScanList{nullptr, nullptr, 0}),
+      n_columns_(n_columns),
+      similarity_(similarity),
+      set_(&find_instruction_set(isa)) {}
+
+std::int64_t RowLists::largest_id() const {
+    std::int64_t largest = -1;
+    for (const ScanList& list : lists_)
+        for (std::int64_t i = 0; i < list.n_rows; ++i) largest = std::max(largest, list.ids[i]);
+    return largest;
+}
+
+void RowLists::search(const float* queries, const Probes& probes, std::int64_t k, float* values, std::int64_t* ids,
+                      int n_threads, const Poll& poll) const {
+    const std::int64_t n = probes.n_queries, m = probes.n_probes;
+    std::vector<std::int64_t> sizes(std::size_t(n), 0);
+    std::vector<float> bounds(std::size_t(n), std::numeric_limits<float>::infinity());
+    std::vector<unsigned char> locks(std::size_t(n), 0);
+    const ScanHeaps heaps{k, values, ids, sizes.data(), bounds.data(), locks.data()};
+    Work work{{queries, n_columns_, similarity_, heaps}, probes, 0};
+    for (std::int64_t i = 0; i < n * m; ++i)
+        if (const std::int64_t list = probes.lists[i]; list >= 0)
+            work.amount += kWorkPerList + double(lists_[std::size_t(list)].n_rows * n_columns_);
+    n_threads = threads_for(work.amount, n_threads);
+    if (n * m < n_lists() / 4 || n == 1)
+        by_query(work, n_threads, poll);
+    else
+        by_list(work, n_threads, poll);
+    set_->routines.sort_best(work.job, {0, n});
+}
+
+// Every query goes through its lists.
+void RowLists::by_query(const Work& work, int n_threads, const Poll& poll) const {
+    const std::int64_t n = work.probes.n_queries, m = work.probes.n_probes;
+    const auto step = std::max<std::int64_t>(1, std::int64_t(double(n) * kWorkPerChunk / work.amount));
+    const auto chunk = [&](std::int64_t c, int, const Poll& own_poll) {
+        for (std::int64_t i = c * step; i < std::min(n, (c + 1) * step); ++i)
+            for (std::int64_t j = 0; j < m; ++j)
+                if (const std::int64_t list = work.probes.lists[i * m + j]; list >= 0)
+                    set_->routines.scan_list(work.job, lists_[std::size_t(list)], &i, 1, own_poll);
+        return true;
+    };
+    for_each_chunk((n + step - 1) / step, n_threads, chunk, poll);
+}
+
+// Every list is compared with all its queries; a list with much work is divided by queries.
+void RowLists::by_list(const Work& work, int n_threads, const Poll& poll) const {
+    const std::int64_t n = work.probes.n_queries, m = work.probes.n_probes, K = n_lists();
+    std::vector<std::int64_t> labels(std::size_t(n * m)), members(std::size_t(n * m)), starts(std::size_t(K + 2));
+    for (std::int64_t i = 0; i < n * m; ++i) labels[std::size_t(i)] = work.probes.lists[i] + 1;
+    group_by_label(labels.data(), n * m, K + 1, members.data(), starts.data(), poll);
+    for (std::int64_t& pair : members) pair /= m;
+    struct Piece {
+        std::int64_t list, first, count;
+    };
+    std::vector<Piece> pieces;
+    std::vector<std::size_t> ends;  // of chunks
+    double amount = 0;
+    for (std::int64_t list = 0; list < K; ++list) {
+        const double each = double(lists_[std::size_t(list)].n_rows * n_columns_);
+        const std::int64_t first = starts[std::size_t(list + 1)], end = starts[std::size_t(list + 2)];
+        const auto step = std::max<std::int64_t>(16, std::int64_t(kWorkPerChunk / (each + 1)) / 16 * 16);
+        for (std::int64_t i = first; i < end && each > 0; i += step) {
+            pieces.push_back({list, i, std::min(step, end - i)});
+            amount += kWorkPerList + each * double(pieces.back().count);
+            if (amount < kWorkPerChunk) continue;
+            ends.push_back(pieces.size());
+            amount = 0;
+        }
+    }
+    ends.push_back(pieces.size());
+    const auto chunk = [&](std::int64_t c, int, const Poll& own_poll) {
+        for (std::size_t i = c ? ends[std::size_t(c - 1)] : 0; i < ends[std::size_t(c)]; ++i)
+            set_->routines.scan_list(work.job, lists_[std::size_t(pieces[i].list)], members.data() + pieces[i].first,
+                                     pieces[i].count, own_poll);
+        return true;
+    };
+    for_each_chunk(std::int64_t(ends.size()), n_threads, chunk, poll);
+}
+
+}  // namespace quickmeans
