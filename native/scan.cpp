@@ -14,6 +14,12 @@ namespace {
 constexpr double kWorkPerChunk = 1 << 20;
 // To begin with a list takes as long as so many multiply-adds.
 constexpr double kWorkPerList = 2000;
+// To read a number of a row from memory takes a thread as long as so many multiply-adds.
+constexpr double kWorkPerNumber = 8;
+// Threads that share queries wait for each other's best ones. So each takes queries of its own, if they are so many
+// that reading the rows again for them is at most this share of the work; and no more than so many.
+constexpr double kReading = 0.25;
+constexpr std::int64_t kMostOwnQueries = 1024, kFewestOwnQueries = 64;
 
 }  // namespace
 
@@ -45,15 +51,48 @@ void RowLists::search(const float* queries, const Probes& probes, std::int64_t k
     std::vector<unsigned char> locks(std::size_t(n), 0);
     const ScanHeaps heaps{k, values, ids, sizes.data(), bounds.data(), locks.data()};
     Work work{{queries, n_columns_, similarity_, heaps}, probes, 0};
-    for (std::int64_t i = 0; i < n * m; ++i)
-        if (const std::int64_t list = probes.lists[i]; list >= 0)
-            work.amount += kWorkPerList + double(lists_[std::size_t(list)].n_rows * n_columns_);
+    std::vector<bool> seen(std::size_t(n > 1 ? n_lists() : 0), false);
+    double numbers = 0;
+    for (std::int64_t i = 0; i < n * m; ++i) {
+        const std::int64_t list = probes.lists[i];
+        if (list < 0) continue;
+        const double size = double(lists_[std::size_t(list)].n_rows * n_columns_);
+        work.amount += kWorkPerList + size;
+        if (n == 1 || seen[std::size_t(list)]) continue;
+        seen[std::size_t(list)] = true;
+        numbers += size;
+    }
     n_threads = threads_for(work.amount, n_threads);
-    if (n * m < n_lists() / 4 || n == 1)
+    // So many queries of their own are worth it; see above.
+    const double enough =
+        kWorkPerNumber * numbers / (kReading * work.amount / double(std::max<std::int64_t>(n, 1)) + 1);
+    const auto own = std::clamp(std::int64_t(enough), kFewestOwnQueries, kMostOwnQueries);
+    if (n == 1 || n * m < n_lists() / 4)
         by_query(work, n_threads, poll);
+    else if (enough <= double(kMostOwnQueries) && (n_threads == 1 || n >= own * n_threads))
+        by_block(work, own, n_threads, poll);
     else
-        by_list(work, n_threads, poll);
-    set_->routines.sort_best(work.job, {0, n});
+        by_list(work, {0, n}, n_threads, poll);
+    sort(work, n_threads, poll);
+}
+
+void RowLists::sort(const Work& work, int n_threads, const Poll& poll) const {
+    const std::int64_t n = work.probes.n_queries, step = kMostOwnQueries;
+    const auto chunk = [&](std::int64_t c, int, const Poll&) {
+        set_->routines.sort_best(work.job, {c * step, std::min(step, n - c * step)});
+        return true;
+    };
+    for_each_chunk((n + step - 1) / step, n_threads, chunk, poll);
+}
+
+// Every thread takes so many queries at a time.
+void RowLists::by_block(const Work& work, std::int64_t step, int n_threads, const Poll& poll) const {
+    const std::int64_t n = work.probes.n_queries;
+    const auto chunk = [&](std::int64_t c, int, const Poll& own_poll) {
+        by_list(work, {c * step, std::min(step, n - c * step)}, 1, own_poll);
+        return true;
+    };
+    for_each_chunk((n + step - 1) / step, n_threads, chunk, poll);
 }
 
 // Every query goes through its lists.
@@ -70,13 +109,14 @@ void RowLists::by_query(const Work& work, int n_threads, const Poll& poll) const
     for_each_chunk((n + step - 1) / step, n_threads, chunk, poll);
 }
 
-// Every list is compared with all its queries; a list with much work is divided by queries.
-void RowLists::by_list(const Work& work, int n_threads, const Poll& poll) const {
-    const std::int64_t n = work.probes.n_queries, m = work.probes.n_probes, K = n_lists();
+// Every list is compared with those of the queries that look into it; a list with much work is divided by queries.
+void RowLists::by_list(const Work& work, const Range& queries, int n_threads, const Poll& poll) const {
+    const std::int64_t n = queries.count, m = work.probes.n_probes, K = n_lists();
+    const std::int64_t* const probed = work.probes.lists + queries.first * m;
     std::vector<std::int64_t> labels(std::size_t(n * m)), members(std::size_t(n * m)), starts(std::size_t(K + 2));
-    for (std::int64_t i = 0; i < n * m; ++i) labels[std::size_t(i)] = work.probes.lists[i] + 1;
+    for (std::int64_t i = 0; i < n * m; ++i) labels[std::size_t(i)] = probed[i] + 1;
     group_by_label(labels.data(), n * m, K + 1, members.data(), starts.data(), poll);
-    for (std::int64_t& pair : members) pair /= m;
+    for (std::int64_t& pair : members) pair = queries.first + pair / m;
     struct Piece {
         std::int64_t list, first, count;
     };
