@@ -48,8 +48,7 @@ void RowLists::search(const float* queries, const Probes& probes, std::int64_t k
     const std::int64_t n = probes.n_queries, m = probes.n_probes;
     std::vector<std::int64_t> sizes(std::size_t(n), 0);
     std::vector<float> bounds(std::size_t(n), std::numeric_limits<float>::infinity());
-    std::vector<unsigned char> locks(std::size_t(n), 0);
-    const ScanHeaps heaps{k, values, ids, sizes.data(), bounds.data(), locks.data()};
+    const ScanHeaps heaps{k, values, ids, sizes.data(), bounds.data(), nullptr};
     Work work{{queries, n_columns_, similarity_, heaps}, probes, 0};
     std::vector<bool> seen(std::size_t(n > 1 ? n_lists() : 0), false);
     double numbers = 0;
@@ -72,7 +71,7 @@ void RowLists::search(const float* queries, const Probes& probes, std::int64_t k
     else if (enough <= double(kMostOwnQueries) && (n_threads == 1 || n >= own * n_threads))
         by_block(work, own, n_threads, poll);
     else
-        by_list(work, {0, n}, n_threads, poll);
+        shared(work, n_threads, poll);
     sort(work, n_threads, poll);
 }
 
@@ -107,6 +106,13 @@ void RowLists::by_query(const Work& work, int n_threads, const Poll& poll) const
         return true;
     };
     for_each_chunk((n + step - 1) / step, n_threads, chunk, poll);
+}
+
+// Threads take lists, and share the queries.
+void RowLists::shared(Work work, int n_threads, const Poll& poll) const {
+    std::vector<unsigned char> locks(std::size_t(work.probes.n_queries), 0);
+    work.job.heaps.locks = locks.data();
+    by_list(work, {0, work.probes.n_queries}, n_threads, poll);
 }
 
 // Every list is compared with those of the queries that look into it; a list with much work is divided by queries.

@@ -34,6 +34,7 @@ class RowLists {
     struct Work;
     void by_query(const Work& work, int n_threads, const Poll& poll) const;
     void by_block(const Work& work, std::int64_t step, int n_threads, const Poll& poll) const;
+    void shared(Work work, int n_threads, const Poll& poll) const;
     void by_list(const Work& work, const Range& queries, int n_threads, const Poll& poll) const;
     void sort(const Work& work, int n_threads, const Poll& poll) const;
 

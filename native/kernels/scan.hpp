@@ -62,7 +62,8 @@ struct Tail {
 template <int Q, int R, bool kSimilarity>
 inline Vec<float> compare(const float* const* q, const float* const* r, const Tail& tail) {
     constexpr int W = kWidth<float>;
-    Vec<float> sums[W] = {};
+    Vec<float> sums[W];
+    for (int i = 0; i < W; ++i) sums[i] = Vec<float>{};
     const auto add = [&](const Vec<float>* x, Vec<float> y, int j) {
         for (int i = 0; i < Q; ++i) {
             const Vec<float> d = kSimilarity ? y : x[i] - y;
@@ -73,7 +74,11 @@ inline Vec<float> compare(const float* const* q, const float* const* r, const Ta
     for (std::int64_t d = 0; d < whole; d += W) {
         Vec<float> x[Q];
         for (int i = 0; i < Q; ++i) x[i] = load(q[i] + d);
-        for (int j = 0; j < R; ++j) add(x, load(r[j] + d), j);
+        for (int j = 0; j < R; ++j) {
+            // One query waits for memory: the processor follows fewer rows at a time than these.
+            if constexpr (Q == 1) __builtin_prefetch(r[j] + d + R * tail.n_columns, 0, 2);
+            add(x, load(r[j] + d), j);
+        }
     }
     if (tail.count) {
         Vec<float> x[Q];
@@ -110,7 +115,12 @@ struct BestOf {
     void sink(float value, std::int64_t id) {
         std::int64_t at = 0;
         for (std::int64_t down; (down = 2 * at + 1) < size; at = down) {
-            if (down + 1 < size && is_before(values[down], ids[down], values[down + 1], ids[down + 1])) ++down;
+            if (down + 1 < size) {
+                const float left = values[down], right = values[down + 1];
+                bool is_right = right > left;  // no branch: nobody can foretell it
+                if (__builtin_expect(right == left, 0)) is_right = ids[down + 1] > ids[down];
+                down += is_right;
+            }
             if (!is_before(value, id, values[down], ids[down])) break;
             set(at, values[down], ids[down]);
         }
@@ -120,7 +130,7 @@ struct BestOf {
 
 // Offer a pair to a query; returns the new bound.
 inline float push(const ScanHeaps& heaps, std::int64_t query, float value, std::int64_t id) {
-    while (__atomic_test_and_set(heaps.locks + query, __ATOMIC_ACQUIRE)) {
+    while (heaps.locks && __atomic_test_and_set(heaps.locks + query, __ATOMIC_ACQUIRE)) {
     }
     const std::int64_t k = heaps.k;
     BestOf best{heaps.values + query * k, heaps.ids + query * k, heaps.sizes[query]};
@@ -135,7 +145,7 @@ inline float push(const ScanHeaps& heaps, std::int64_t query, float value, std::
         bound = best.values[0];
         __atomic_store(heaps.bounds + query, &bound, __ATOMIC_RELAXED);
     }
-    __atomic_clear(heaps.locks + query, __ATOMIC_RELEASE);
+    if (heaps.locks) __atomic_clear(heaps.locks + query, __ATOMIC_RELEASE);
     return bound;
 }
 

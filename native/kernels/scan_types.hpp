@@ -13,7 +13,7 @@ struct ScanHeaps {
     std::int64_t* ids;    // n_queries x k
     std::int64_t* sizes;  // how many there are
     float* bounds;        // a value above this is not among the best; infinity until there are k
-    unsigned char* locks;
+    unsigned char* locks;  // null if no two threads have the same query
 };
 
 // Rows of n_columns numbers each, one after the other.
