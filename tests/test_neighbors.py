@@ -512,3 +512,16 @@ def test_a_failed_fit_leaves_the_earlier_one():
     with pytest.raises(ValueError, match="in row 0"):
         model.fit(np.full((50, 8), np.nan))
     assert model.kneighbors(Q, 1)[1].shape == (100, 1)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_centroids_are_fitted_to_a_sample(metric):
+    model = index(metric=metric, n_train=500, recall=0.9, nprobe="auto").fit(X)
+    assert model.n_train_ == 500
+    assert model.recall_ >= 0.9
+    assert model.n_samples_fit_ == 2000
+    expected = true_neighbors(X, Q, 5, metric)[1]
+    assert recall(model.kneighbors(Q, 5, return_distance=False, nprobe=40), expected) == 1
+    assert index(n_train=10**6, nprobe=3).fit(X).n_train_ == 2000
+    with pytest.raises(ValueError, match="n_train=39 must not be below the number of lists, 40"):
+        index(n_train=39).fit(X)

@@ -33,6 +33,7 @@ from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
 
 _NOT_STORED = {"n_threads", "quantizer"}
+_ROWS_PER_LIST = 128  # that the centroids are fitted to by default; faiss takes at most 256
 _TRAINING_ITERATIONS = 10  # as faiss trains the centroids of its inverted lists
 
 
@@ -60,6 +61,9 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         `recall` of its true neighbours; the centroids are trained without this sample. 1 is the search of the paper.
     recall : float, default=0.95
         The share of the `n_neighbors` nearest rows that ``nprobe="auto"`` aims at.
+    n_train : int or "auto", default="auto"
+        The most rows that the centroids are fitted to, drawn at random; all rows are then assigned to them. "auto" is
+        128 per list.
     payload : str, default="flat"
         What the lists keep of a row: "flat" all of it, "sq8" one byte per feature, "pqM" M bytes, "pqMxB" M times B
         bits, where M must divide the number of features. Distances are those to what was kept.
@@ -82,6 +86,8 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
     recall_ : float or None
         The share of its true neighbours that the sample finds in `nprobe_` lists, before any loss by the payload; None
         if `nprobe` was given.
+    n_train_ : int
+        The number of rows that the centroids were fitted to; 0 if `quantizer` was fitted before.
     n_samples_fit_ : int
         The number of rows that the index has now.
     n_features_in_ : int
@@ -113,6 +119,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         n_lists: int | str = "auto",
         nprobe: int | str = "auto",
         recall: float = 0.95,
+        n_train: int | str = "auto",
         payload: str = "flat",
         quantizer: QKMeans | None = None,
         random_state: Any = None,
@@ -124,6 +131,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         self.n_lists = n_lists
         self.nprobe = nprobe
         self.recall = recall
+        self.n_train = n_train
         self.payload = payload
         self.quantizer = quantizer
         self.random_state = random_state
@@ -223,6 +231,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             "metric": self.metric_,
             "nprobe": self.nprobe_,
             "recall": self.recall_,
+            "n_train": self.n_train_,
             "n_features_in": self.n_features_in_,
             "n_ids": len(ids),
             "coarse_rank": settings.rank,
@@ -246,6 +255,8 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         index.metric_ = state.choice("metric", METRICS)
         index.nprobe_, index.n_features_in_ = state.number("nprobe", int, 1, K), D
         index.recall_ = None if state.facts.get("recall") is None else state.number("recall", float, 0.0, 1.0)
+        state.facts = {"coarse_rank": 0, "coarse_groups": 0, "n_train": 0} | state.facts  # files of before have none
+        index.n_train_ = state.number("n_train", int, 0)
         coarse = _stored_coarse(state, index.quantizer_, METRICS[index.metric_])
         index._index = InvertedIndex(
             lists, RowIds.from_state(state), METRICS[index.metric_], index.quantizer_.assigner_, coarse
@@ -272,9 +283,14 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
                 )
             given = copy(given)  # so that fitting the original again does not change the index
             given.__dict__.pop("feature_names_in_", None)
+            self.n_train_ = 0
             return given, given.predict(rows.for_clusters())
         quantizer = self._new_quantizer(rows.shape[0], rng)
-        return quantizer, train(quantizer, rows, sample if self.nprobe == "auto" else None)
+        n_train = _ROWS_PER_LIST * quantizer.n_clusters if isinstance(self.n_train, str) else int(self.n_train)
+        if n_train < quantizer.n_clusters:
+            raise ValueError(f"n_train={n_train} must not be below the number of lists, {quantizer.n_clusters}.")
+        labels, self.n_train_ = train(quantizer, rows, n_train, sample if self.nprobe == "auto" else None, rng)
+        return quantizer, labels
 
     def _new_quantizer(self, n_rows: int, rng: np.random.Generator) -> QKMeans:
         if self.quantizer is not None:
@@ -335,7 +351,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         check_radius(self.radius)
         if not isinstance(self.metric, str) or self.metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}, got {self.metric!r}.")
-        for name in ("n_lists", "nprobe"):
+        for name in ("n_lists", "nprobe", "n_train"):
             if getattr(self, name) != "auto":
                 check_whole(name, getattr(self, name), 1, " or 'auto'")
         if not is_number(self.recall) or not 0 < self.recall <= 1:
@@ -356,9 +372,8 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
 
 
 def _stored_coarse(state: State, quantizer: QKMeans, metric: Metric) -> NearestLists | None:
-    """The coarse step that a file says; files of before compare all centroids."""
+    """The coarse step that a file says."""
     K, D = quantizer.cluster_centers_.shape
-    state.facts = {"coarse_rank": 0, "coarse_groups": 0} | state.facts
     rank = state.number("coarse_rank", int, 0, max(min(K, D) - 1, 0))
     settings = CoarseSettings(rank, state.number("coarse_groups", int, 0, K))
     if not quantizer.assigner_.centers_are_means:
