@@ -2,9 +2,9 @@
 
     python -m benchmarks.soak [--seconds 3600]
 
-A turn is one of: a fit of random size and options; a fit interrupted by Ctrl-C; predict; nearest neighbours; rows removed
-from an index and others added; a model saved and loaded; a fit killed in a process of its own, which goes on from its
-checkpoint. Results are compared with those of NumPy or of another call. Writes benchmarks/results/soak.json.
+A turn is one of: a fit of random size and options; a fit interrupted by Ctrl-C; predict; nearest neighbours; rows
+removed from an index and others added; a model saved and loaded; a fit killed in a process of its own, which goes on
+from its checkpoint. Results are compared with those of NumPy or of another call. Writes benchmarks/results/soak.json.
 """
 
 import argparse
