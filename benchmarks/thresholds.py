@@ -31,7 +31,7 @@ def sample():
 
 def refinement():
     """_RATE and _STEPS of refined landmarks: the error of 1000 test rows over that of k-means landmarks."""
-    for name in (*DATA, "convnet"):
+    for name in ("mnist", "words", "blobs", "convnet"):
         X, test, *_ = split(name)
         X, test = X / np.abs(X).max(), test[:1000] / np.abs(X).max()
         options = {"gamma": "mean-distance", "n_components": 128, "random_state": 0}
