@@ -18,7 +18,8 @@ from benchmarks.harness import alternate, console, keeping, load, machine, save,
 from benchmarks.quality import commit
 from quickmeans import QKMeans, sweep
 
-SWEPT = [16, 24, 32, 48, 64, 96, 128, 192]
+DOUBLED, NEAR = [2, 4, 8, 16, 32, 64, 128, 256], [16, 24, 32, 48, 64, 96, 128, 192]
+MANY = [32, 64, 96, 128, 256, 512, 768, 1024]
 
 
 def problems() -> dict[str, tuple[np.ndarray, float]]:
@@ -79,26 +80,21 @@ def large() -> list[dict[str, Any]]:
 
 
 def swept() -> list[dict[str, Any]]:
-    """Return the times of a sweep over eight numbers of clusters, and of a fit of the largest of them."""
+    """Return the times of sweeps over eight numbers of clusters, and of a fit of the largest of them."""
+    X = np.random.default_rng(0).standard_normal((200_000, 64)).astype(np.float32)
     records = []
-    for name, (X, _) in problems().items():
+    problems_and_ks = [(name, rows, ks) for name, (rows, _) in problems().items() for ks in (DOUBLED, NEAR)]
+    for data, rows, ks in [*problems_and_ks, ("200000 x 64", X, MANY)]:
         calls, results = keeping(
             {
-                "largest fit": lambda X=X: QKMeans(SWEPT[-1], random_state=0).fit(X),  # type: ignore[misc]
-                "sweep": lambda X=X: sweep(X, SWEPT, random_state=0).models[-1],  # type: ignore[misc]
+                "largest fit": lambda X=rows, ks=ks: QKMeans(ks[-1], random_state=0).fit(X),  # type: ignore[misc]
+                "sweep": lambda X=rows, ks=ks: sweep(X, ks, random_state=0).models[-1],  # type: ignore[misc]
             }
         )
-        seconds = alternate(calls, rounds=5)
-        records += [
-            {
-                "commit": commit(),
-                "data": name,
-                "method": method,
-                "seconds": seconds[method],
-                "objective": model.inertia_,
-            }
-            for method, model in results.items()
-        ]
+        seconds = alternate(calls, rounds=5, most=40)
+        for method, model in results.items():
+            found = {"clusters": ks, "seconds": seconds[method], "objective": float(model.inertia_)}
+            records.append({"commit": commit(), "data": data, "method": method} | found)
     return records
 
 

@@ -182,6 +182,11 @@ def test_standardized_rows_get_the_labels_of_the_model():
     assert cost.measure(model, survey_rows(model, units).sample).agreement == 1
 
 
+def test_dense_centroids_are_not_compared_with_themselves(model):
+    assert model.product_ is None
+    assert "compared with dense" not in make_report(model, X).html
+
+
 def test_a_flat_objective_has_no_empty_axis():
     picture, note = objective_curve(np.array([5.0, 5.0]), 1)
     assert "-0" not in "".join(re.findall(r">([^<]*%)<", picture))

@@ -157,8 +157,9 @@ def _note_of_units(model: "QKMeans", rows: "RowSource", X: "NDArray[Any]") -> No
     j, total = int(variances.argmax()), float(variances.sum())
     if variances[j] > _NEARLY_ALL * total:
         name = j if rows.columns is None else repr(rows.columns[j])
+        share = min(100 * variances[j] / total, 99.9)
         warn(
-            f"column {name} of {rows.name} has {100 * variances[j] / total:.3g} % of the variance, so that the others "
+            f"column {name} of {rows.name} has {share:.1f} % of the variance, so that the others "
             "hardly count; --standardize gives all the same weight.",
             Note,
         )

@@ -130,7 +130,7 @@ class CsvFile(RowSource):
             numbers = texts.cast(pa.int64())
         except pa.ArrowInvalid:
             numbers = None
-        yield (texts if numbers is None or numbers.cast(pa.string()) != texts else numbers).to_numpy()
+        yield (texts if numbers is None or not numbers.cast(pa.string()).equals(texts) else numbers).to_numpy()
 
     def _blocks(self, file: TextIO) -> Iterator[str]:
         """Blocks of whole lines that are not empty."""

@@ -39,6 +39,13 @@ class CompleteRows(RowSource):
         for (chunk, table), complete in self._paired(self.rows.tables(keep)):
             yield chunk[complete], None if table is None else table.filter(complete)
 
+    def column(self, name: str) -> Iterator[NDArray[Any]]:
+        complete = np.concatenate([~np.isnan(chunk).any(axis=1) for chunk in self.rows.chunks()])
+        first = 0
+        for values in self.rows.column(name):
+            yield values[complete[first : first + len(values)]]
+            first += len(values)
+
     def _paired(
         self, pairs: Iterator[tuple[NDArray[Any], Any]]
     ) -> Iterator[tuple[tuple[NDArray[Any], Any], NDArray[np.bool_]]]:

@@ -152,7 +152,7 @@ def is_report(path: Path) -> bool:
 
 def render(model: QKMeans, survey: Survey, examples: Examples, shape: Shape | None, title: str) -> str:
     """Return the page."""
-    cost = measure(model, survey.sample)
+    cost = None if model.product_ is None else measure(model, survey.sample)  # else there is nothing to compare
     return _PAGE.format(
         version=version("quickmeans"),
         title=escape(title),
@@ -173,7 +173,7 @@ def _subtitle(model: QKMeans) -> str:
     return "The centroids are the rows of a product of sparse matrices."
 
 
-def _facts(model: QKMeans, survey: Survey, cost: Cost) -> list[tuple[str, str]]:
+def _facts(model: QKMeans, survey: Survey, cost: Cost | None) -> list[tuple[str, str]]:
     """Return the numbers at the top of the page."""
     K, D = model.cluster_centers_.shape
     facts = [("clusters", f"{K:,}"), ("features", f"{D:,}")]
@@ -181,13 +181,15 @@ def _facts(model: QKMeans, survey: Survey, cost: Cost) -> list[tuple[str, str]]:
         facts.append(("rows", f"{survey.n_rows:,}"))
     objective = model.inertia_ if survey.objective is None else survey.objective
     facts += [("objective", number(objective)), ("iterations", f"{model.n_iter_:,}")]
-    if model.product_ is not None and cost.is_certain:
+    if cost is None:
+        return facts
+    if cost.is_certain:
         facts.append(("the speed of dense centroids", f"{cost.speed[1]:.2g}&times;"))
     pairs = (("fewer multiply-adds", cost.macs), ("smaller", cost.n_bytes))
     return facts + [(name, f"{dense / ours:.1f}&times;") for name, (ours, dense) in pairs if dense > 1.05 * ours]
 
 
-def _sections(model: QKMeans, survey: Survey, examples: Examples, cost: Cost, shape: Shape | None) -> list[str]:
+def _sections(model: QKMeans, survey: Survey, examples: Examples, cost: Cost | None, shape: Shape | None) -> list[str]:
     if shape is not None:
         centroids = gallery(model, survey, shape)
     else:
@@ -196,8 +198,9 @@ def _sections(model: QKMeans, survey: Survey, examples: Examples, cost: Cost, sh
     sections = [
         _section("Centroids", *centroids, wide=True),
         _section("Map of the clusters", *cluster_map(model, survey, shape)),
-        _section("Time and size compared with dense centroids", _bars(cost), _how_measured(cost)),
     ]
+    if cost is not None:
+        sections.append(_section("Time and size compared with dense centroids", _bars(cost), _how_measured(cost)))
     if survey.sizes is not None:
         sections.append(_section("Sizes of the clusters", *size_curve(survey.sizes)))
     if len(history):
@@ -265,7 +268,7 @@ def _how_measured(cost: Cost) -> str:
     source = "random rows around the centroids" if cost.agreement is None else "of the rows"
     same = "" if cost.agreement is None else f" Both give {100 * cost.agreement:.4g} % of these rows the same label."
     return (
-        f"Measured when this page was written, on {cost.n_rows:,} {source} with {threads}, the best of several rounds: "
+        f"Measured when this page was written, on {cost.n_rows:,} {source} with {threads}, median of several rounds: "
         f"<code>predict</code> of this model, and a matrix product by BLAS with arg-min for the same centroids.{same}"
     )
 
