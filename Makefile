@@ -33,7 +33,7 @@ sanitize-memory: .venv-sanitize/installed
 	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_assignment.py \
 		tests/test_interrupts.py tests/test_product.py tests/test_solvers.py tests/test_als.py tests/test_iteration.py \
 		tests/test_gaussian.py tests/test_swaps.py tests/test_distances.py tests/test_nearest.py tests/test_csr.py \
-		tests/test_groups.py tests/test_neighborhood.py \
+		tests/test_groups.py tests/test_neighborhood.py tests/test_scan.py \
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded \
 		--deselect tests/test_csr.py::test_memory_is_that_of_the_centroids # the sanitizer's own memory would count
 
@@ -73,15 +73,15 @@ clean:
 	@echo "Building quickmeans and installing what it needs into .venv; this takes a minute or two ..."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $@
 
 .venv/bench: .venv/installed
-	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev --group bench
 	touch $@
 
 .venv/docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --editable ".[dev,docs]"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev --group docs
 	touch $@
 
 .venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)

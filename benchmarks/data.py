@@ -76,10 +76,31 @@ def centroids(X: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, float]:
     return model.cluster_centers_, np.bincount(model.labels_, minlength=K), float(model.inertia_)
 
 
+def near_vectors(n_rows: int) -> np.ndarray:
+    """Return rows like the word vectors, as many as wanted: each is moved along the difference of two near ones.
+
+    A row and the two that give the difference are in one cluster of 512, so that the spectrum around a row stays.
+    """
+    X, rng = rows("words"), np.random.default_rng(0)
+    labels = KMeans(512, init="random", n_init=1, max_iter=5, random_state=0).fit(X).labels_
+    members = np.argsort(labels, kind="stable")
+    size = np.bincount(labels, minlength=512)
+    begin = np.cumsum(size) - size
+    made = np.empty((n_rows, X.shape[1]), np.float32)
+    for part in np.array_split(np.arange(n_rows), -(-n_rows // 40000)):
+        cluster = labels[rng.integers(len(X), size=len(part))]
+        base, head, foot = (members[begin[cluster] + rng.integers(size[cluster])] for _ in range(3))
+        made[part] = X[base] + rng.uniform(0, 0.7, (len(part), 1)) * (X[head] - X[foot])
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
 def split(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Return training rows, test rows and their labels; word vectors and convnet have no labels."""
     if name == "blobs":
         return data.blobs()
+    if name == "resampled":
+        X = near_vectors(410000)
+        return X[10000:], X[:10000], None, None
     if name in ("words", "convnet"):
         X = rows(name)
         chosen = np.random.default_rng(0).permutation(len(X))

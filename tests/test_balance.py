@@ -188,6 +188,21 @@ def test_the_command(tmp_path):
     refused(run("fit", tmp_path / "x.npy", "-k", 10, "--max-cluster-size", 39, "-o", tmp_path / "c"), "40 or more")
 
 
+def test_a_fit_as_good_as_the_one_without_bounds_ends():
+    """Bounds that do not bind cost one assignment, and do not change the clusters."""
+    free = QKMeans(10, random_state=0).fit(SKEWED)
+    bound = QKMeans(10, random_state=0, max_cluster_size=400).fit(SKEWED)
+    np.testing.assert_array_equal(free.labels_, bound.labels_)
+    assert bound.n_iter_ == free.n_iter_ + 1
+
+
+def test_a_row_heavier_than_a_cluster_is_refused():
+    weights = np.r_[1000.0, np.ones(399)]
+    message = "max_cluster_size=1.5 allows clusters of weight 209.85, but row 0 alone has 1000; that or more would do"
+    with pytest.raises(ValueError, match=message):
+        QKMeans(10, max_cluster_size=1.5).fit(SKEWED, sample_weight=weights)
+
+
 def test_bounds_that_cannot_hold_are_refused():
     for bounds, message in [
         ({"max_cluster_size": 39}, "max_cluster_size=39 leaves room for 390 of 400 rows in 10 clusters; 40 or more"),
