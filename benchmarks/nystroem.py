@@ -138,7 +138,7 @@ def keep(section, record):
     content.setdefault("seeds", len(SEEDS))
     part = content.setdefault(section, {"records": []})
     commit = run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    part["machine"] = machine("scikit-learn") | {"commit": commit}
+    record |= {"machine": machine("scikit-learn") | {"commit": commit}}  # records may be of several runs
     case = (record["data"], record["K"])
     part["records"] = [other for other in part["records"] if (other["data"], other["K"]) != case] + [record]
     part["records"].sort(key=lambda other: CASES.index((other["data"], other["K"])))
