@@ -21,8 +21,7 @@ from sklearn.datasets import make_blobs
 from sklearn.utils.validation import check_array, validate_data
 
 from benchmarks.data import blobs as paper_blobs
-from benchmarks.harness import DOCS, alternate, console, keeping, load, machine, save
-from benchmarks.quality import commit
+from benchmarks.harness import DOCS, alternate, commit, console, keeping, load, machine, save
 from quickmeans import QKMeans
 from quickmeans.comparison.objective import objective
 

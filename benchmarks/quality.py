@@ -10,7 +10,6 @@ import argparse
 import time
 import warnings
 from importlib.util import find_spec
-from subprocess import run
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -18,7 +17,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.data import rows
-from benchmarks.harness import DOCS, load, machine, save, show
+from benchmarks.harness import DOCS, commit, load, machine, save, show
 from quickmeans import QKMeans
 
 BEGIN, END = "<!-- quality -->\n", "<!-- end of quality -->\n"
@@ -105,15 +104,6 @@ def measure(name, X, K, labels, n_seeds, breathing):
     if labels is not None:
         record["least adjusted Rand index"] = {method: min(values) for method, values in agreement.items()}
     return record
-
-
-def commit():
-    """Return the commit that is measured, with a plus if files differ from it."""
-    head, changes = (
-        run(["git", *arguments], capture_output=True, text=True).stdout.strip()
-        for arguments in (["rev-parse", "--short", "HEAD"], ["status", "--short", "--", "src", "native"])
-    )
-    return head + ("+" if changes else "")
 
 
 def table(records):

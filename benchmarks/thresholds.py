@@ -1,6 +1,6 @@
 """The constants of Nyström features: prints what each of them is chosen by.
 
-    QUICKMEANS_DATA=... python -m benchmarks.thresholds [sample iterations power small]
+    QUICKMEANS_DATA=... python -m benchmarks.thresholds [name of a function below ...]
 
 Times are ratios of calls that took turns in one run.
 """
@@ -27,6 +27,20 @@ def sample():
             parts = [X[i * 4000 : i * 4000 + n] for i in range(4)]
             ratios = [small.approximation_error(part) / dense.approximation_error(part) for part in parts]
             print(f"{name}: {n} rows: {np.mean(ratios):.4f} +- {np.std(ratios):.4f}")
+
+
+def refinement():
+    """_RATE and _STEPS of refined landmarks: the error of 1000 test rows over that of k-means landmarks."""
+    for name in ("mnist", "words", "blobs", "convnet"):
+        X, test, *_ = split(name)
+        X, test = X / np.abs(X).max(), test[:1000] / np.abs(X).max()
+        options = {"gamma": "mean-distance", "n_components": 128, "random_state": 0}
+        dense = QKNystroem(landmarks="kmeans", **options).fit(X).approximation_error(test)
+        for steps in (0, 30, 60):
+            for rate in (0.005, 0.01, 0.02, 0.05)[: 4 if steps else 1]:
+                with patch.multiple("quickmeans.nystroem.refinement", _STEPS=steps, _RATE=rate):
+                    error = QKNystroem(compression=5, **options).fit(X).approximation_error(test)
+                print(f"{name}, {steps} steps, rate {rate}: {error / dense:.3f}", flush=True)
 
 
 def iterations():
@@ -68,7 +82,7 @@ def small():
 
 
 if __name__ == "__main__":
-    sections = (sample, iterations, power, small)
+    sections = (sample, refinement, iterations, power, small)
     for section in sections:
         if not sys.argv[1:] or section.__name__ in sys.argv[1:]:
             print(section.__doc__)

@@ -8,6 +8,7 @@ from commands import done, refused, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 from quickmeans import QKMeans, kernels, load
 
@@ -114,7 +115,7 @@ def test_swaps_find_better_clusters():
         ({"max_cluster_size": 1.0}, 40, 40),
         ({"min_cluster_size": 40}, 40, 40),
         ({"min_cluster_size": 0.5, "max_cluster_size": 60}, 20, 60),
-        ({"max_cluster_size": 45, "spherical": True}, 0, 45),
+        ({"max_cluster_size": 45, "metric": "cosine"}, 0, 45),
         ({"max_cluster_size": 45, "n_init": 2, "max_iter": 1}, 0, 45),
     ],
 )
@@ -125,7 +126,7 @@ def test_bounds_hold(options, least, most):
     assert sizes.max() <= most
     assert (sizes == model.weight_in_clusters_).all()
     X = SKEWED.astype(np.float64)
-    if model.spherical:
+    if model.metric == "cosine":
         X /= np.linalg.norm(X, axis=1, keepdims=True)
     assert np.isclose(model.inertia_, ((X - model.cluster_centers_[model.labels_]) ** 2).sum(), rtol=1e-4)
     assert np.diff(model.objective_history_)[-1] <= 1e-6 * model.inertia_
@@ -144,7 +145,7 @@ def test_many_clusters_and_lists_that_do_not_suffice():
 
 def test_equal_rows():
     model = QKMeans(4, max_cluster_size=5, init=np.zeros((4, 2)), max_iter=2)
-    with pytest.warns(UserWarning, match="Only"):
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(1\) found smaller than n_clusters \(4\)"):
         QKMeans(4, init=np.zeros((4, 2)), max_iter=2).fit(np.ones((20, 2)))
     assert (sizes_of(model.fit(np.ones((20, 2)))) == 5).all()
 
@@ -185,6 +186,21 @@ def test_the_command(tmp_path):
     done("fit", tmp_path / "x.npy", "-k", 12, "--seed", 0, *more, "--with-labels", "-o", second)
     assert sizes_of(load(second)).min() >= 20
     refused(run("fit", tmp_path / "x.npy", "-k", 10, "--max-cluster-size", 39, "-o", tmp_path / "c"), "40 or more")
+
+
+def test_a_fit_as_good_as_the_one_without_bounds_ends():
+    """Bounds that do not bind cost one assignment, and do not change the clusters."""
+    free = QKMeans(10, random_state=0).fit(SKEWED)
+    bound = QKMeans(10, random_state=0, max_cluster_size=400).fit(SKEWED)
+    np.testing.assert_array_equal(free.labels_, bound.labels_)
+    assert bound.n_iter_ == free.n_iter_ + 1
+
+
+def test_a_row_heavier_than_a_cluster_is_refused():
+    weights = np.r_[1000.0, np.ones(399)]
+    message = "max_cluster_size=1.5 allows clusters of weight 209.85, but row 0 alone has 1000; that or more would do"
+    with pytest.raises(ValueError, match=message):
+        QKMeans(10, max_cluster_size=1.5).fit(SKEWED, sample_weight=weights)
 
 
 def test_bounds_that_cannot_hold_are_refused():

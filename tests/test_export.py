@@ -23,7 +23,7 @@ KINDS = [
     pytest.param({"compression": 3}, id="screened"),
     pytest.param({"shortlist": 0, "compression": 4}, id="product"),
     pytest.param({"shortlist": 0, "solver": "palm4msa", "n_factors": 3}, id="three factors"),
-    pytest.param({"spherical": True}, id="spherical"),
+    pytest.param({"metric": "cosine"}, id="spherical"),
 ]
 
 
@@ -35,7 +35,7 @@ def onnx_run(path, rows):
 def squares(model, rows):
     """All squared distances in float64, from differences."""
     rows = rows.astype(np.float64)
-    if model.spherical:
+    if model.metric == "cosine":
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return np.stack([((rows - center) ** 2).sum(axis=1) for center in model.cluster_centers_.astype(np.float64)], 1)
 
@@ -82,6 +82,7 @@ def test_onnx_of_rows_far_from_zero(tmp_path, far):
 
 
 @pytest.mark.filterwarnings("ignore:Only .* clusters have rows")
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_sparse_factors_make_a_small_file(tmp_path):
     """The file has positions and values of the factors; the runtime makes the matrices."""
     rows = make_rows(n=600, D=400)
@@ -146,7 +147,7 @@ def test_kmeans_of_scikit_learn(options, dtype):
     np.testing.assert_array_equal(other.predict(rows), model.predict(rows, exact=True))
     distances = other.transform(rows)
     np.testing.assert_allclose(distances, model.transform(rows), rtol=1e-4, atol=1e-4)
-    kmeans = other[-1] if model.spherical else other
+    kmeans = other[-1] if model.metric == "cosine" else other
     assert kmeans.get_params()["n_clusters"] == 10
     assert (kmeans.inertia_, kmeans.n_iter_) == (model.inertia_, model.n_iter_)
     np.testing.assert_array_equal(kmeans.labels_, model.labels_)
@@ -157,7 +158,7 @@ def test_kmeans_of_scikit_learn(options, dtype):
 
 def test_names_of_features_go_along():
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
-    for options in ({}, {"spherical": True}):
+    for options in ({}, {"metric": "cosine"}):
         model = fitted(frame, **options)
         other = model.to_sklearn()
         np.testing.assert_array_equal(other.predict(frame), model.predict(frame))

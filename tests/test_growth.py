@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from quickmeans import QKMeans, load
 
@@ -87,7 +88,7 @@ def test_rows_and_models_of_all_kinds(kind, K, tmp_path):
     np.save(tmp_path / "x.npy", X)
     rows = {"csr": sp.csr_array(X), "file": tmp_path / "x.npy", "dask": da.from_array(X, chunks=(300, 5))}.get(kind, X)
     rows = X.astype(np.float64) + 100 if kind == "float64" else rows
-    options = {"spherical": {"spherical": True}, "batches": {"batch_size": 200}, "product": {"shortlist": 0}}
+    options = {"spherical": {"metric": "cosine"}, "batches": {"batch_size": 200}, "product": {"shortlist": 0}}
     weights = np.linspace(0, 1, len(X)) if kind == "weights" else None
     model = QKMeans(12, random_state=0, **options.get(kind, {})).fit(rows, sample_weight=weights)
     other = clone(model).set_params(n_clusters=K, init=model).fit(rows, sample_weight=weights)
@@ -127,7 +128,7 @@ def test_bad_input_is_refused():
         QKMeans(12, init=MODEL).fit(X[:10])
     with pytest.raises(ValueError, match="warm_start must be True or False"):
         QKMeans(12, warm_start="yes").fit(X)
-    with pytest.warns(UserWarning, match="Only 3 of the 5 clusters have rows: X has no more rows that differ"):
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(3\) found smaller than n_clusters \(5\)"):
         QKMeans(5, init=QKMeans(2, random_state=0).fit(X[:3])).fit(X[[0, 1, 2, 0, 1, 2]])
     model = QKMeans(12, warm_start=True, random_state=0).fit(X)
     with pytest.raises(ValueError, match="they must agree"):

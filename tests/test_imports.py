@@ -12,7 +12,7 @@ ROOT = Path(quickmeans.__file__).parent
 
 # From the bottom up. A module imports from its own layer and those below.
 LAYERS = [
-    ["_native", "checks", "threads", "timing", "atomic", "memory", "rollback", "testing", "timing"],
+    ["_native", "callers", "checks", "threads", "timing", "atomic", "memory", "rollback", "testing", "timing"],
     ["kernels"],
     ["transform"],
     ["state"],

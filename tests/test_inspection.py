@@ -14,12 +14,12 @@ MODEL = QKMeans(12, random_state=0, max_iter=5).fit(X)
 
 def all_distances(model, rows):
     rows = np.asarray(rows, np.float64)
-    if model.spherical:
+    if model.metric == "cosine":
         rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return np.linalg.norm(rows[:, None] - model.cluster_centers_.astype(np.float64), axis=2)
 
 
-@pytest.mark.parametrize("options", [{}, {"spherical": True}, {"shortlist": 0, "compression": 2}, {"n_clusters": 300}])
+@pytest.mark.parametrize("options", [{}, {"metric": "cosine"}, {"shortlist": 0, "compression": 2}, {"n_clusters": 300}])
 @pytest.mark.parametrize("m", [1, 3, 12])
 def test_nearest_are_the_smallest_of_all_distances(options, m):
     model = QKMeans(**{"n_clusters": 12, "max_iter": 3, "random_state": 0} | options).fit(X)
@@ -101,4 +101,4 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match=r"row 3, column 1"):
         MODEL.summary(np.where(np.arange(7) == 1, np.where(np.arange(900)[:, None] == 3, np.nan, X), X))
     with pytest.raises(ValueError, match=r"Row 2 of X is zero"):
-        QKMeans(3, spherical=True).fit(X).nearest(np.where(np.arange(900)[:, None] == 2, 0, X), 2)
+        QKMeans(3, metric="cosine").fit(X).nearest(np.where(np.arange(900)[:, None] == 2, 0, X), 2)

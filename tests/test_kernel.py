@@ -44,6 +44,15 @@ def _read_only(X):
     return X
 
 
+def _palm(U, weights, factors, per_row=1):
+    sets = [kernels.FactorSet(per_row, 0, False, False)] * max(1, len(factors))
+    return kernels.Palm(U, weights, factors, sets, kernels.PalmOptions(False, False, 0.1, 1, 2))
+
+
+def _never(q, M):
+    raise AssertionError("the sets of all factors are given by counts")
+
+
 def tolerance(dtype):
     return 2e-4 if dtype == np.float32 else 1e-11
 
@@ -309,10 +318,11 @@ def test_layouts_are_made_right_for_every_kernel(rng, layout):
             gram, array(20, 6), array(20), array(20, dtype=np.int64, high=3), support, 2, prices=True
         )
         S = change(np.random.default_rng(0).integers(0, 2, (8, 9)).astype(float))
-        entries, P, G, M = kernels.Entries(S, 72), change(np.eye(8) * 2), change(np.eye(9) * 4), array(8, 9)
+        sets = [kernels.FactorSet(2, 2, False, False), kernels.FactorSet(3, 0, False, False)]
+        options = kernels.PalmOptions(False, False, 0.1, 1, 2)
+        palm = kernels.Palm(array(8, 9), array(8), [S[:, :8].T @ S[:, :8], S], sets, options)
         return [
-            sums, squares, support, *fit, entries.refine(P, array(8), G, M, array(8), array(9), 3),
-            entries.times(array(9, 5)), entries.times(array(8, 5), transposed=True),
+            sums, squares, support, *fit, palm.start(), palm.sweep(_never), palm.factor(0), palm.factor(1),
             kernels.seed(array(60, 7), weights, 3, change(np.linspace(0, 0.75, 16).reshape(8, 2)), 1),
             kernels.masked_product(array(20, 7), array(7, 6), support, 1),
             kernels.mark_largest(array(8, 9), 2, 3), kernels.match_largest(array(8, 9), 2, 3),
@@ -352,9 +362,11 @@ def test_arrays_to_be_changed_must_be_right():
         (lambda x: kernels.Search(x, np.ones(3), spherical=False, n_threads=1).iterate(1), "place centers first"),
         (lambda x: kernels.Search(x, np.ones(3), spherical=False, n_threads=1).go_back(), "nothing was kept"),
         (lambda x: kernels.masked_product(x, x, np.ones((3, 2), np.uint8), 1), "atoms"),
-        (lambda x: kernels.Entries(x, 9).times(np.ones((3, 3))), "X"),
-        (lambda x: kernels.Entries(x, 2).times(np.ones((2, 3))), "too many entries"),
-        (lambda x: kernels.Entries(x, 9).put(np.ones((2, 2))), "out"),
+        (lambda x: _palm(x, np.ones(3), [np.ones((4, 2))]), "wrong shape of a factor"),
+        (lambda x: _palm(x, np.ones(3), [np.ones((3, 3))]), "wrong shape of the last factor"),
+        (lambda x: _palm(x, np.ones(2), [np.ones((3, 2))]), "wrong size of weights"),
+        (lambda x: _palm(x, np.ones(3), []), "wrong number of sets"),
+        (lambda x: _palm(x, np.ones(3), [np.ones((3, 2))], per_row=-1), "negative number of entries"),
         (lambda x: kernels.mark_largest(x, -1, 0), "negative"),
     ],
 )

@@ -2,6 +2,8 @@
 
 import json
 import re
+import threading
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from commands import done, refused, run
 
-from quickmeans import QKMeans, load
+from quickmeans import QKMeans, load, open_rows
 from quickmeans.cli.main import program
 
 N = 60
@@ -137,3 +139,80 @@ def test_the_help_names_the_options():
         "--second",
     ):
         assert re.search(rf"{option}\b", text)
+
+
+def test_ids_and_texts_of_a_messy_table_reach_indexes_and_pages(people):
+    """Semicolons, decimal commas, gzip and rows that are left out, also where columns are no features."""
+    people.to_csv("people.csv.gz", index=False, sep=";", decimal=",")
+    built = run("index", "build", "people.csv.gz", "--missing", "drop", "--ids", "id", "--seed", "0", "-o", "p.index")
+    assert built.exit_code == 0, built.stderr
+    assert "looks like an id" not in built.stderr
+    index = load("p.index")
+    assert index.n_features_in_ == 2
+    frame = people.drop(index=7)[["age", "income"]]
+    rows = frame.to_numpy()
+    assert index.kneighbors(frame[7:9], 1)[1].ravel().tolist() == [1008, 1009]
+    fit = [arg if arg != "people.csv" else "people.csv.gz" for arg in FIT]
+    done(*fit, "--missing", "drop", "--exclude", "id")
+    done("report", "m.safetensors", "people.csv.gz", "--missing", "drop", "--text", "name, full", "-o", "r.html")
+    page, model = Path("r.html").read_text("utf-8"), load("m.safetensors")
+    nearest = np.linalg.norm(rows[:, None] - model.cluster_centers_, axis=2).argmin(axis=0)
+    for row in nearest:  # counted without row 7
+        name = people.drop(index=7)["name, full"].iloc[row]
+        assert f'title="row {row}">{" ".join(name.split())}<'.replace('"b"', "&quot;b&quot;") in page
+
+
+def test_texts_stay_as_they_are(people):
+    people["id"] = [f"{i:04d}" for i in range(N)]
+    people.to_csv("people.csv", index=False, sep=";", decimal=",")
+    done("index", "build", "people.csv", "--missing", "drop", "--ids", "id", "-o", "p.index")
+    assert load("p.index").kneighbors(people[["age", "income"]][:1], 1)[1][0, 0] == "0000"
+
+
+def test_warnings_point_at_the_users_line(people):
+    with pytest.warns(UserWarning, match="people.csv") as given:
+        QKMeans(3).fit(open_rows("people.csv", missing="drop"))
+    assert len(given) == 3  # a column of text, an id, a row with a missing value
+    assert {warning.filename for warning in given} <= {__file__, threading.__file__}
+    assert __file__ in {warning.filename for warning in given}
+
+
+def test_standard_input_has_a_name(people):
+    text = people.to_csv(index=False)
+    result = CliRunner().invoke(program, ["fit", "-", *FIT[2:]], input=text)
+    assert "note: standard input: columns left out" in result.stderr
+    assert "in column 'age' (row 7 of standard input)" in result.stderr
+
+
+def test_a_column_that_decides_all_is_noted(people):
+    people["income"] *= 1000
+    people.to_csv("people.csv", index=False, sep=";", decimal=",")
+    drop = ("--missing", "drop", "--exclude", "id", "--force")
+    assert "note: column 'income' of people.csv has 100 % of the variance" in run(*FIT, *drop).stderr
+    assert "variance" not in run(*FIT, *drop, "--standardize").stderr
+
+
+def test_labels_of_the_fit_can_be_written(people):
+    options = ("--missing", "drop", "--exclude", "id", "--max-cluster-size", "20", "--with-labels")
+    text = done(*FIT, *options, "--labels", "l.csv")
+    assert "19 to 20 rows" in text
+    assert re.search(r"^labels +l.csv$", text, re.M)
+    np.testing.assert_array_equal(pd.read_csv("l.csv")["label"], load("m.safetensors").labels_)
+    for name, message in [("l.csv", "l.csv exists already"), ("l.txt", "l.txt must end in .npy")]:
+        again = run(*FIT[:-1], "n.safetensors", *options, "--labels", name)
+        assert message in again.stderr
+        assert not Path("n.safetensors").exists()
+
+
+def test_more_clusters_than_rows_are_refused_alike(people):
+    options = ("--missing", "drop", "--exclude", "id", "-o", "x.safetensors")
+    error = run("fit", "people.csv", "-k", "60", *options).stderr
+    assert "error: -k must not exceed the 59 rows of people.csv, got 60" in error
+
+
+def test_frames_in_memory_name_what_holds_no_numbers(people):
+    with pytest.raises(ValueError, match="X has columns that hold no numbers: 'name, full'; select those that do"):
+        QKMeans(3).fit(people.drop(columns="age"))
+    people["vector"] = list(np.ones((N, 3)))
+    with pytest.raises(ValueError, match=r"'vector'; the lists in 'vector' can be the rows, X\['vector'\]"):
+        QKMeans(3).fit(people)

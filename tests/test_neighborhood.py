@@ -203,7 +203,7 @@ def test_as_many_clusters_as_rows_or_nearly(rng, many, n):
 
 def test_fewer_distinct_rows_than_clusters_is_said(rng, many):
     X = rng.standard_normal((100, 8)).astype(np.float32)[rng.integers(100, size=5000)]
-    with pytest.warns(match="Only 100 of the 300 clusters"):
+    with pytest.warns(match=r"distinct clusters \(100\) found smaller than n_clusters \(300\)"):
         model = QKMeans(300, random_state=0).fit(X)
     assert model.inertia_ < 1e-6
 

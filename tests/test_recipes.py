@@ -60,8 +60,28 @@ def test_a_text_corpus():
     assert all(f"topic {topic}, article" in page for topic in range(20))
     np.testing.assert_array_equal(quickmeans.load("articles.safetensors").predict(EMBEDDINGS), names["model"].labels_)
     commands(title)
-    assert adjusted_rand_score(TOPICS, pq.read_table("labels.parquet")["label"].to_numpy()) == 1
+    labels = pq.read_table("labels.parquet")
+    assert labels.column_names == ["id", "title", "label", "distance"]
+    assert adjusted_rand_score(TOPICS, labels["label"].to_numpy()) == 1
     assert "topic 7, article" in Path("articles.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_table_in_three_commands(ending):
+    page = (Path(__file__).parent.parent / "docs" / "getting-started.md").read_text("utf-8")
+    block = re.search(r"## A table with ids and texts.*?```\n(.*?)```", page, re.S)[1]
+    topics = TOPICS % 12
+    frame = pd.DataFrame(5 * DIRECTIONS[topics] + rng.standard_normal((600, 32)), columns=[f"e{i}" for i in range(32)])
+    frame.insert(0, "id", np.arange(600) + 5)
+    frame.insert(1, "title", [f"topic {topic}, article {i}" for i, topic in enumerate(topics)])
+    getattr(frame, f"to_{ending}")(f"articles.{ending}", index=False)
+    for line in block.replace("articles.parquet", f"articles.{ending}").splitlines():
+        done(*shlex.split(line)[1:])
+    labelled = pd.read_parquet("labelled.parquet")
+    assert labelled.columns.tolist() == ["id", "title", "label", "distance"]
+    assert adjusted_rand_score(topics, labelled["label"]) == 1
+    html = Path("articles.html").read_text("utf-8")
+    assert all(f"topic {topic}, article" in html for topic in range(12))
 
 
 def test_images():

@@ -266,6 +266,7 @@ def test_a_page_of_a_model_of_a_dask_array(digits, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Only 1 of the 2")
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_a_page_of_rows_that_are_all_alike(tmp_path):
     X = np.ones((10, 4))
     page_of(QKMeans(2, random_state=0).fit(X), tmp_path, X)

@@ -17,6 +17,7 @@ from quickmeans import QKMeans, progress
 from quickmeans.cli.terminal import sparkline
 from quickmeans.report import Report, cost, make_report, write_report
 from quickmeans.report.cost import Cost, speed_range
+from quickmeans.report.curves import objective_curve
 from quickmeans.report.page import _speed_verdict
 from quickmeans.report.survey import survey_rows
 
@@ -161,6 +162,31 @@ def test_the_range_of_a_speed():
 
 def claimed(speed):
     return _speed_verdict(Cost((1, 1), (1, 1), (1, 1), speed, 1, 1, None))
+
+
+def test_the_map_of_directions_has_rows_on_their_clusters():
+    """Rows are drawn as they are compared: divided by their lengths."""
+    rng = np.random.default_rng(0)
+    rows = (np.eye(6)[KIND] + 0.05 * rng.standard_normal((600, 6))) * rng.uniform(3, 9, (600, 1))
+    html = make_report(QKMeans(6, metric="cosine", random_state=0).fit(rows), rows).html
+    circles = np.array(re.findall(r'class="cluster" cx="([\d.]+)" cy="([\d.]+)"', html), float)
+    dots = np.array(re.findall(r"M([\d.]+) ([\d.]+)h0", html), float)
+    assert len(circles) == 6
+    gaps = np.linalg.norm(dots[:, None] - circles, axis=2).min(axis=1)
+    assert np.median(gaps) < 0.05 * np.ptp(circles[:, 0])
+
+
+def test_standardized_rows_get_the_labels_of_the_model():
+    units = X * np.r_[1e4, np.ones(15, np.float32)].astype(np.float32)
+    model = QKMeans(6, standardize=True, random_state=0).fit(units)
+    assert cost.measure(model, survey_rows(model, units).sample).agreement == 1
+
+
+def test_a_flat_objective_has_no_empty_axis():
+    picture, note = objective_curve(np.array([5.0, 5.0]), 1)
+    assert "-0" not in "".join(re.findall(r">([^<]*%)<", picture))
+    assert "lower" not in note
+    assert "50 % lower than at first" in objective_curve(np.array([10.0, 5.0]), 1)[1]
 
 
 def test_nothing_is_claimed_within_noise():

@@ -208,7 +208,7 @@ def test_a_file_of_labels_is_complete_or_not_there(tmp_path):
         with pytest.raises(RuntimeError):
             write_labels(tmp_path / name, failing())
     assert os.listdir(tmp_path) == []
-    with pytest.raises(ValueError, match=r"to \.npy or \.parquet files, got"):
+    with pytest.raises(ValueError, match=r"to \.npy, \.parquet or \.csv files, got"):
         write_labels(tmp_path / "x.txt", iter([]))
 
 

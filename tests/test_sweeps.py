@@ -1,11 +1,14 @@
 """Choosing the number of clusters: indices as scikit-learn has them, fits that follow each other, a suggestion."""
 
 import json
+import warnings
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
-from commands import run
+from commands import done, refused, run
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score
 
 from quickmeans import QKMeans, sweep
@@ -53,6 +56,24 @@ def test_suggestions_say_why():
     assert "bend" in suggested(ks, np.array([100.0, 20, 18, 16]), flat, flat)[1]
     assert "no number stands out" in suggested(ks, np.array([100.0, 90, 81, 72.9]), flat, flat)[1]
     assert suggested(ks[:1], np.ones(1), np.array([np.nan]), np.ones(1))[0] == 2
+    assert "nothing more to tell apart" in suggested(ks, np.zeros(4), flat, flat)[1]
+
+
+def test_equal_rows_need_one_cluster():
+    with pytest.warns(ConvergenceWarning):
+        result = sweep(np.ones((20, 3)), [1, 2, 3])
+    assert result.suggestion == 1
+    assert "nan" not in str(result)
+
+
+def test_data_frames_and_standardized_columns(tmp_path):
+    frame = pd.DataFrame(X * [1, 1, 1, 1e6], columns=list("abcd"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sweep(frame, KS, random_state=0, standardize=True).suggestion == 6
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    text = done("sweep", tmp_path / "x.csv", "-k", "2,4,6,9", "--seed", 0, "--standardize")
+    assert "K = 6:" in text
 
 
 @pytest.mark.parametrize("kind", ["file", "dask", "weights"])
@@ -77,6 +98,8 @@ def test_bad_input_is_refused():
         sweep(X, [2, 901])
     with pytest.raises(ValueError, match="ks must be one or more different numbers"):
         sweep(X, [2, 2])
+    with pytest.raises(ValueError, match="ks must be one or more different numbers of clusters, got 12"):
+        sweep(X, 12)
     with pytest.raises(ValueError, match="ks must be one or more"):
         sweep(X, [])
     with pytest.raises(ValueError, match="every number of clusters must be a whole number"):
@@ -97,3 +120,9 @@ def test_the_command(tmp_path):
     assert found["suggestion"] == 6
     assert run("sweep", rows, "-k", "2,x").exit_code in (1, 2)
     assert run("sweep", rows, "-k", "2,1000").exit_code == 1
+
+
+def test_the_command_names_its_option(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    refused(run("sweep", tmp_path / "x.npy", "-k", "2,2"), "-k must be different numbers, got 2,2", code=2)
+    refused(run("sweep", tmp_path / "x.npy", "-k", "2,x"), "-k must be", code=2)

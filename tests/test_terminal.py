@@ -143,9 +143,11 @@ def test_ctrl_c_and_resume(slow):
     )
 
 
-def test_ctrl_c_without_a_checkpoint(slow):
+def test_ctrl_c_without_a_checkpoint(slow, rng):
+    np.save("slow.npy", rng.standard_normal((400_000, 40)).astype(np.float32))
     start = time.monotonic()
-    code, _, err = interrupt([*slow, "--max-iter", 100, "-o", "m"], lambda: time.monotonic() - start > 2)
+    slow = [*slow, "-k", 1500, "--max-iter", 100, "-o", "m"]  # 2.4e10 multiply-adds an iteration
+    code, _, err = interrupt(slow, lambda: time.monotonic() - start > 2)
     assert code == 130
     assert re.fullmatch(r"interrupted: .* was not written.*\n|interrupted: nothing was written.\n", err)
     assert files() == {"rows.npy", "slow.npy"}

@@ -9,7 +9,7 @@ namespace quickmeans::QM_ISA {
 constexpr int kGathered = 4;  // an entry by its index takes as long as this many of a row of vectors
 
 // The product of two rows of n entries, which a whole number of vectors covers.
-inline double dot(const double* a, const double* b, std::int64_t n) {
+inline double dot_of_vectors(const double* a, const double* b, std::int64_t n) {
     constexpr int W = kWidth<double>, kSums = 4;
     Vec<double> sums[kSums] = {};
     std::int64_t i = 0;
@@ -29,7 +29,7 @@ inline void support_dots(const SupportView& support, const double* A, const doub
     const std::int64_t stride = padded(length), n = whole_vectors(length);
     for (std::int64_t i = rows.first; i < rows.first + rows.count; ++i)
         for (std::int64_t e = support.row_start[i]; e < support.row_start[i + 1]; ++e) {
-            out[e] = dot(A + i * stride, B + std::int64_t(support.column[e]) * stride, n);
+            out[e] = dot_of_vectors(A + i * stride, B + std::int64_t(support.column[e]) * stride, n);
             pacer.did(length);
         }
 }
@@ -48,7 +48,7 @@ inline void left_on_support(const SupportView& support, const double* P, const d
         for (std::int64_t a = 0; a < count; ++a) (gather ? values[a] : line[row[a]]) = s[entry[a]];
         for (std::int64_t a = 0; a < count; ++a) {
             const double* const p = P + std::int64_t(row[a]) * stride;
-            double sum = gather ? 0 : dot(p, line, n);
+            double sum = gather ? 0 : dot_of_vectors(p, line, n);
             for (std::int64_t b = 0; gather && b < count; ++b) sum += p[row[b]] * values[b];
             out[entry[a]] = sum;
         }
@@ -125,7 +125,7 @@ inline double descend(std::int64_t n, double length, const double* p, const doub
 // <a, b> of n entries.
 inline double inner_product(const double* a, const double* b, std::int64_t n) {
     const std::int64_t whole = n / kWidth<double> * kWidth<double>;
-    double sum = dot(a, b, whole);
+    double sum = dot_of_vectors(a, b, whole);
     for (std::int64_t e = whole; e < n; ++e) sum += a[e] * b[e];
     return sum;
 }

@@ -105,7 +105,6 @@ class _Groups:
         index: Array | None,
         reach: float,
         known: bool,
-        exact_scores: bool,
         n_threads: int,
     ) -> tuple[int, int]: ...
 

@@ -83,8 +83,8 @@ class QKMeans(
         the features.
     search : {"auto", "none", "thorough"}, default="auto"
         How long to look for better centroids than those that iterations from `init` lead to, by moves that are kept
-        only if the objective falls. "auto": for as much work as 16 passes, if `init` is a name. "none": not at all.
-        "thorough": ten times as long, also from an array or a callable.
+        only if the objective falls. "auto": for as much work as 16 passes, or two for each of fewer than 8 iterations,
+        if `init` is a name. "none": not at all. "thorough": ten times as long, also from an array or a callable.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" compares directions: minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over centroids of length one
         (spherical k-means), which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.
@@ -256,7 +256,7 @@ class QKMeans(
         if len(points) < settings.n_clusters:
             raise ValueError(f"n_samples={len(points)} should be >= n_clusters={settings.n_clusters}.")
         if settings.size_bounds is not None:  # before any work
-            settings.size_bounds.of_rows(points.total, settings.n_clusters, weighted=points.weights is not None)
+            settings.size_bounds.of_rows(points.total, settings.n_clusters, points.weights)
         if known is not None:
             start, origin = resized(points, settings, known, seeds[0])
             settings = replace(settings, init=start)

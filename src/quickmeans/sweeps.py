@@ -1,6 +1,7 @@
 """Choosing the number of clusters: fits for several numbers, each from the one before it."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from os import PathLike
@@ -73,11 +74,11 @@ class Sweep:
 
     def __str__(self) -> str:
         lines = ["       K      inertia  silhouette  Calinski-H.  Davies-B.  seconds"]
-        lines += [
+        row = (
             "{n_clusters:8d}  {inertia:11.5g}  {silhouette:10.3f}  {calinski_harabasz:11.5g}  {davies_bouldin:9.3f}  "
-            "{seconds:7.3f}".format(**record)
-            for record in self.records()
-        ]
+            "{seconds:7.3f}"
+        )
+        lines += [row.format(**record).replace("nan", "  -") for record in self.records()]
         return "\n".join([*lines, f"K = {self.suggestion}: {self.reason}"])
 
     def plot(self, path: str | PathLike[str]) -> None:
@@ -179,6 +180,8 @@ def _check(ks: Iterable[int], parameters: dict[str, Any]) -> list[int]:
     for name in ("n_clusters", "init", "warm_start", "checkpoint"):
         if name in parameters:
             raise ValueError(f"{name} is not a parameter of a sweep, which sets it itself; leave it out.")
+    if not isinstance(ks, Iterable):
+        raise ValueError(f"ks must be one or more different numbers of clusters, got {ks!r}.")
     numbers = sorted(check_whole("every number of clusters", k, 1) for k in ks)
     if not numbers or len(set(numbers)) < len(numbers):
         raise ValueError(f"ks must be one or more different numbers of clusters, got {numbers}.")
@@ -203,7 +206,9 @@ def _indices(model: QKMeans, sample: NDArray[Any], weights: NDArray[np.float64])
     names = ("silhouette", "calinski_harabasz", "davies_bouldin")
     if len(model.cluster_centers_) < 2:
         return dict.fromkeys(names, float("nan"))
-    distances, labels = model.nearest(sample, 2)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)  # the sample has none
+        distances, labels = model.nearest(sample, 2)
     distances, centers = distances.astype(np.float64), model.cluster_centers_.astype(np.float64)
     between = calinski_harabasz(centers, model.weight_in_clusters_, _mean(model), model.inertia_)
     values = (
@@ -227,6 +232,8 @@ def suggested(
     davies_bouldin: NDArray[np.float64],
 ) -> tuple[int, str]:
     """A number of clusters, and why: the most separate clusters, or else the bend of the inertia."""
+    if inertia[0] == 0:
+        return int(ks[0]), "every row is equal to its centroid, so that there is nothing more to tell apart."
     several = np.flatnonzero(np.isfinite(silhouette))
     if len(several) < 2:
         return int(ks[-1]), "there is nothing to compare it with."

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, validate_data
 
 from quickmeans.checks import is_number
-from quickmeans.data.features import check_features, with_columns
+from quickmeans.data.features import check_features, refuse_no_numbers, with_columns
 from quickmeans.data.memory_rows import ArrayRows
 from quickmeans.data.open import as_source, is_dask
 from quickmeans.data.rows import as_rows
@@ -47,7 +47,11 @@ def check_rows(estimator: BaseEstimator, X: Any, sample_weight: Any = None, *, r
         widened = WidenedRows(X, check_sample_weight(sample_weight, X.shape[0]))
         check_features(estimator, widened, reset=reset)
         return widened
-    X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    try:
+        X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    except (TypeError, ValueError):
+        refuse_no_numbers(X)
+        raise
     if X.dtype.kind not in "fiu" or X.dtype.itemsize > 8:
         X = X.astype(np.float64)
     return as_rows(X, check_sample_weight(sample_weight, X.shape[0]))

@@ -1,11 +1,10 @@
 """What a fit warns of, in scikit-learn's words where it has them."""
 
-import warnings
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-_CALLER = 6  # whoever called `fit`: above are _fit, fit, its decorator, and two functions of this file
+from quickmeans.callers import warn
 
 
 def warn_of_parameters(estimator: Any, n_features: int) -> None:
@@ -13,15 +12,15 @@ def warn_of_parameters(estimator: Any, n_features: int) -> None:
     rate, init = estimator.compression, estimator.init
     if rate != "auto" and n_features / rate < 1 + 1 / estimator.n_clusters:
         left = f"compression={rate:g} would leave less than one number per centroid of {n_features} features"
-        _warn(f"{left}; centroids are kept dense.", UserWarning)
+        warn(f"{left}; centroids are kept dense.", UserWarning)
     if not (isinstance(init, str) or callable(init) or estimator.n_init in ("auto", 1)):
-        _warn(
+        warn(
             "Explicit initial center position passed: performing only one init in "
             f"{type(estimator).__name__} instead of n_init={estimator.n_init}.",
             RuntimeWarning,
         )
     if estimator.algorithm == "elkan" and estimator.n_clusters == 1:
-        _warn("algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.", RuntimeWarning)
+        warn("algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.", RuntimeWarning)
 
 
 def warn_of_empty_clusters(n_filled: int, n_clusters: int, *, coarse: bool) -> None:
@@ -29,8 +28,4 @@ def warn_of_empty_clusters(n_filled: int, n_clusters: int, *, coarse: bool) -> N
     coarsely = "The product is too coarse for more; a lower compression helps."
     reason = coarsely if coarse else "Possibly due to duplicate points in X."
     message = f"Number of distinct clusters ({n_filled}) found smaller than n_clusters ({n_clusters}). {reason}"
-    _warn(message, ConvergenceWarning)
-
-
-def _warn(message: str, category: type[Warning]) -> None:
-    warnings.warn(message, category, stacklevel=_CALLER)
+    warn(message, ConvergenceWarning)

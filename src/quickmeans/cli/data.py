@@ -23,6 +23,7 @@ Function = Callable[..., Any]
 T = TypeVar("T")
 SECTION = "Data"
 _SIGNS = {b"\x93NUMPY": ".npy", b"PAR1": ".parquet", b"ARROW1": ".arrow"}  # how files begin
+STANDARD_INPUT: list[str] = []  # folders that hold a copy of it
 MEMORY_LIMIT = 1 << 30  # bytes; a larger file is read again in every pass
 
 
@@ -34,6 +35,8 @@ def data_argument(function: Function) -> Function:
         from quickmeans.data import open_rows
 
         reading = _reading(options)
+        if options.get("ids") is not None:  # no feature
+            reading["exclude"].append(options["ids"])
         return function(*args, rows=open_rows(_spooled(data), key=key, **reading), **options)
 
     return _with_data(opened, required=True)
@@ -108,6 +111,7 @@ def _spooled(data: str) -> str:
         return data
     folder = tempfile.TemporaryDirectory(prefix="quickmeans-")
     click.get_current_context().call_on_close(folder.cleanup)
+    STANDARD_INPUT.append(folder.name)
     path = os.path.join(folder.name, "standard-input")
     with open(path, "wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
@@ -186,10 +190,11 @@ def read_all(rows: "RowSource") -> "NDArray[Any]":
     return X
 
 
-def check_enough_rows(rows: "RowSource", k: int) -> None:
+def check_enough_rows(rows: "RowSource", k: int, n_rows: int | None = None) -> None:
     """Refuse a -k that exceeds the number of rows, if that is known."""
-    if rows.n_rows is not None and rows.n_rows < k:
-        raise ValueError(f"-k must not exceed the {rows.n_rows} rows of {rows.name}, got {k}.")
+    n_rows = rows.n_rows if n_rows is None else n_rows
+    if n_rows is not None and n_rows < k:
+        raise ValueError(f"-k must not exceed the {n_rows} rows of {rows.name}, got {k}.")
 
 
 def load_model(path: str, kind: type[T]) -> T:

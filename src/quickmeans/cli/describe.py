@@ -5,7 +5,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from quickmeans.cli.terminal import print_facts, print_json, seconds, size, sparkline
+from quickmeans.cli.terminal import counted, print_facts, print_json, seconds, size, sparkline
 from quickmeans.cluster import QKMeans
 from quickmeans.kernel_approximation import QKNystroem
 from quickmeans.neighbors import QKNeighbors
@@ -14,6 +14,7 @@ from quickmeans.transform import SparseProduct
 Model = QKMeans | QKNeighbors | QKNystroem
 Facts = dict[str, Any]
 Lines = list[tuple[str, str]]
+_SHOWN = 1e-3  # per cent: a history that falls by less is not shown
 PRODUCT_ROWS, MEANS = "rows of the product", "exact means"
 
 
@@ -115,7 +116,7 @@ def lines(facts: Facts) -> Lines:
 def _clustering_lines(facts: Facts) -> Lines:
     cosine = ", compared by cosine" if facts["metric"] == "cosine" else ""
     result = [
-        ("QKMeans", f"{facts['clusters']} clusters, {facts['features']} features{cosine}"),
+        ("QKMeans", f"{counted(facts['clusters'], 'cluster')}, {counted(facts['features'], 'feature')}{cosine}"),
         ("centroids", f"{facts['centroids']}, {facts['dtype']}"),
     ]
     if facts["centroids"] == MEANS and facts["product"] is not None:
@@ -156,20 +157,27 @@ def _product_lines(product: Facts | None) -> Lines:
 
 def _objective_lines(facts: Facts) -> Lines:
     history = facts["objective_history"]
-    result = [("objective", f"{facts['objective']:.6g} after {facts['iterations']} iterations")]
+    result = [("objective", f"{facts['objective']:.6g} after {counted(facts['iterations'], 'iteration')}")]
     if len(history) > 1:
         above = [max(value - history[-1], 0.0) for value in history]
         percent = 100 * above[0] / history[-1] if history[-1] else 0.0
-        result.append(("history", f"{sparkline(above)} at first {percent:.2g} % above the last value"))
+        words = f"{percent:.2g}" if percent < 99.5 else f"{percent:.0f}"
+        if percent >= _SHOWN:
+            result.append(("history", f"{sparkline(above)} at first {words} % above the last value"))
     return result
 
 
 def _run_lines(facts: Facts) -> Lines:
     result = []
+    if "smallest" in facts:
+        smallest, largest = facts["smallest"], facts["largest"]
+        result.append(("sizes", f"{smallest} to {largest} rows" if smallest < largest else f"{smallest} rows each"))
     if "seconds" in facts:
         rows = f" for {facts['rows']} rows" if "rows" in facts else ""
         resumed = ", continued from the checkpoint" if facts.get("resumed") else ""
         result.append(("time", f"{seconds(facts['seconds'])}{rows}{resumed}"))
     if "output" in facts:
         result.append(("written to", facts["output"]))
+    if facts.get("labels") is not None:
+        result.append(("labels", facts["labels"]))
     return result

@@ -10,10 +10,12 @@ import click
 
 from quickmeans.cli.command import Command, on_interrupt, option
 from quickmeans.cli.data import check_enough_rows, data_argument, load_model, read_all, read_if_small
-from quickmeans.cli.outputs import check_folder, json_option, output_note, output_option
+from quickmeans.cli.outputs import check_folder, check_labels, json_option, output_note, output_option
 from quickmeans.cli.values import COUNT, COUNT_OR_AUTO, NUMBER, NUMBER_OR_AUTO, SEED, Name, Size, Whole
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from quickmeans import QKMeans
     from quickmeans.data import RowSource
 
@@ -22,6 +24,7 @@ _STARTS = ("k-means++", "random")
 _SOLVER = Name("quickmeans.transform.solvers", "SOLVERS")
 _METRIC = Name("quickmeans.kmeans.settings", "METRICS")
 _N_FACTORS = Whole(1, "auto", "paper", "journal")
+_LOOKED_AT, _NEARLY_ALL = 10_000, 0.99  # rows that variances are taken from; the share of one column that is noted
 _SEARCH = Name("quickmeans.kmeans.settings", "SEARCHES")
 _model, _run = partial(option, section="Model"), partial(option, section="Run")
 
@@ -60,17 +63,31 @@ _model, _run = partial(option, section="Model"), partial(option, section="Run")
 @_run("--checkpoint", metavar="FILE", help="Saved after every iteration; the fit continues from it if it exists.")
 @output_option("The model", required=True)
 @option("--with-labels", section="Output", is_flag=True, help="Store the label of every row in the model.")
+@option("--labels", section="Output", metavar="FILE", help="Write the labels, too (.npy, .parquet, .csv).")
 @json_option
-def fit(rows: "RowSource", output: Path, as_json: bool, paper: bool, with_labels: bool, **options: Any) -> None:
+def fit(
+    rows: "RowSource",
+    output: Path,
+    as_json: bool,
+    paper: bool,
+    with_labels: bool,
+    labels: str | None,
+    **options: Any,
+) -> None:
     """Cluster the rows of DATA into K clusters and write the model to a file.
 
     The ending of DATA selects its format: .npy, .npz, .parquet (or a directory of Parquet files), .arrow, .feather,
-    .csv, .hdf5, .fvecs, .bvecs, .ivecs, or IDX (also .gz). Files of up to 1 GiB are read into memory; larger ones are
-    read again in every pass. With --shortlist 0 the centroids are the rows of the product, as in the paper.
+    .csv, .tsv, .txt, .hdf5, .fvecs, .bvecs, .ivecs, or IDX; text and IDX also .gz; - is standard input. Files of up to
+    1 GiB are read into memory; larger ones are read again in every pass. With --shortlist 0 the centroids are the rows
+    of the product, as in the paper.
     """
+    import numpy as np
+
     from quickmeans import QKMeans
     from quickmeans.cli.describe import print_model
+    from quickmeans.data import write_labels
 
+    labels_file = check_labels(labels)
     parameters = {name: value for name, value in options.items() if value is not None}
     checkpoint = parameters.get("checkpoint")
     if checkpoint is not None:
@@ -85,8 +102,12 @@ def fit(rows: "RowSource", output: Path, as_json: bool, paper: bool, with_labels
     _fit(model, rows)
     model.save(output, labels=with_labels)
     elapsed = time.perf_counter() - start
-    run = {"rows": len(model.labels_), "seconds": elapsed, "resumed": resumed, "output": str(output)}
-    print_model(model, output, as_json=as_json, **run)
+    if labels_file is not None:
+        write_labels(labels_file, iter([model.labels_]))
+    sizes = np.bincount(model.labels_, minlength=len(model.cluster_centers_))
+    run = {"rows": len(model.labels_), "smallest": int(sizes.min()), "largest": int(sizes.max())}
+    times = {"seconds": elapsed, "resumed": resumed, "output": str(output), "labels": labels}
+    print_model(model, output, as_json=as_json, **run, **times)
 
 
 def _start(init: str) -> Any:
@@ -114,9 +135,33 @@ def _fit(model: "QKMeans", rows: "RowSource") -> None:
         counted = CountedRows(rows, meter.rows)
         X = read_if_small(counted)
         meter.begin(rows.n_rows if X is None else len(X))
+        if X is not None:
+            check_enough_rows(rows, model.n_clusters, len(X))
+            _note_of_units(model, rows, X)
         model.callback = meter.iteration
         model.fit(counted if X is None else X)
     check_features(model, rows, reset=True)  # an array has no names of columns
+
+
+def _note_of_units(model: "QKMeans", rows: "RowSource", X: "NDArray[Any]") -> None:
+    """Note that one column decides nearly all distances, as happens where units differ."""
+    import numpy as np
+
+    from quickmeans.callers import warn
+    from quickmeans.data.reading import Note
+
+    if model.standardize or model.metric == "cosine" or X.shape[1] < 2:
+        return
+    some = X[:: max(1, len(X) // _LOOKED_AT)].astype(np.float64)
+    variances = some.var(axis=0)
+    j, total = int(variances.argmax()), float(variances.sum())
+    if variances[j] > _NEARLY_ALL * total:
+        name = j if rows.columns is None else repr(rows.columns[j])
+        warn(
+            f"column {name} of {rows.name} has {100 * variances[j] / total:.3g} % of the variance, so that the others "
+            "hardly count; --standardize gives all the same weight.",
+            Note,
+        )
 
 
 def _continuation(checkpoint: str | None) -> str:

@@ -60,7 +60,6 @@ def build(rows: "RowSource", ids: str | None, output: Path, as_json: bool, **opt
     from quickmeans import QKNeighbors
     from quickmeans.cli.describe import print_model
     from quickmeans.cli.terminal import console
-    from quickmeans.data import open_rows
     from quickmeans.data.features import check_features
     from quickmeans.data.values import column_values
 
@@ -69,9 +68,7 @@ def build(rows: "RowSource", ids: str | None, output: Path, as_json: bool, **opt
     with console(stderr=True).status(Text(f"building an index of {rows.name}")):
         own = None
         if ids is not None:
-            own = column_values(rows.name, ids)
-            if rows.columns is not None and ids in rows.columns:  # no feature
-                rows = open_rows(rows.name, columns=[name for name in rows.columns if name != ids])
+            own = column_values(rows, ids)
         X = read_if_small(rows)
         model.fit(rows if X is None else X, ids=own)
         check_features(model, rows, reset=True)

@@ -1,6 +1,7 @@
 """The command ``quickmeans``: its subcommands, which are imported when they are used, and its exit codes."""
 
 import os
+import re
 import signal
 import sys
 import traceback
@@ -12,6 +13,7 @@ import click
 
 import quickmeans
 from quickmeans.cli.command import DEBUG, Interrupted, Stopped, interruption, is_debug
+from quickmeans.cli.data import STANDARD_INPUT
 
 # section of the help -> name -> (module of quickmeans.cli with a click command of that name, its line in the help)
 COMMANDS = {
@@ -153,6 +155,8 @@ def _terminate(*_: Any) -> NoReturn:
 def print_message(kind: str, text: str) -> None:
     """Print one line to stderr; in a terminal with colours its first word is red."""
     click.secho(kind, fg="red", err=True, nl=False, color=False if os.environ.get("NO_COLOR") else None)
+    for folder in STANDARD_INPUT:
+        text = re.sub(re.escape(folder) + r"\S*standard-input\.\w+", "standard input", text)
     click.echo(" " + " ".join(text.split()), err=True)
 
 

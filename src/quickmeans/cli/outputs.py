@@ -77,6 +77,14 @@ def check_output(output: str | os.PathLike[str], endings: tuple[str, ...] = (), 
     return check_folder(path)
 
 
+def check_labels(labels: str | None) -> Path | None:
+    """Return the path of a second output of the command, which has labels."""
+    if labels is None:
+        return None
+    force: bool = click.get_current_context().params["force"]
+    return check_output(labels, (".npy", ".parquet", ".csv"), force=force)
+
+
 def check_folder(path: Path) -> Path:
     """Return the path if its directory exists and can be written to."""
     folder = path.resolve().parent

@@ -9,7 +9,7 @@ import click
 from quickmeans.cli.command import Command, option
 from quickmeans.cli.data import check_enough_rows, data_argument, read_if_small
 from quickmeans.cli.outputs import json_option, need_matplotlib, output_option
-from quickmeans.cli.values import COUNT, SEED
+from quickmeans.cli.values import COUNT, SEED, Name
 
 if TYPE_CHECKING:
     from quickmeans.data import RowSource
@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 )
 @data_argument
 @option("-k", "--clusters", "ks", metavar="N,N,...", required=True, help="Numbers of clusters to try.")
-@option("--spherical", is_flag=True, help="Spherical k-means: compare rows by cosine similarity.")
+@option(
+    "--metric",
+    type=Name("quickmeans.kmeans.settings", "METRICS"),
+    default="euclidean",
+    help="cosine compares directions (spherical k-means).  [default: euclidean]",
+)
+@option("--standardize", is_flag=True, help="Divide every column by its standard deviation.")
 @option("--seed", "random_state", type=SEED, help="Seed of the random numbers, for repeatable results.")
 @option("--threads", "n_threads", type=COUNT, help="Threads; the result does not depend on it.  [default: all]")
 @output_option("A plot of inertia and indices", (".png", ".svg"))
@@ -43,6 +49,8 @@ def sweep(rows: "RowSource", ks: str, output: Path | None, as_json: bool, **para
     numbers = _numbers(ks)
     check_enough_rows(rows, max(numbers))
     X = read_if_small(rows)
+    if X is not None:
+        check_enough_rows(rows, max(numbers), len(X))
     result = sweep_rows(rows if X is None else X, numbers, **parameters)
     if output is not None:
         result.plot(output)
@@ -57,7 +65,13 @@ def sweep(rows: "RowSource", ks: str, output: Path | None, as_json: bool, **para
 
 def _numbers(ks: str) -> list[int]:
     """Return the numbers of a list such as 10,20,40."""
-    return [COUNT.parse("-k", part.strip()) for part in ks.split(",")]
+    try:
+        numbers = [COUNT.parse("-k", part.strip()) for part in ks.split(",")]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if len(set(numbers)) < len(numbers):
+        raise click.UsageError(f"-k must be different numbers, got {ks}.")
+    return numbers
 
 
 def _without_nan(value: Any) -> Any:

@@ -104,6 +104,11 @@ def count(value: float) -> str:
     return f"{value / 1000**power:.3g}{'kMG'[power - 1]}"
 
 
+def counted(n: int, noun: str) -> str:
+    """Return 1 cluster, 2 clusters."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def rate(n: int, elapsed: float, unit: str = "rows") -> str:
     """Return a time and the number per second, as 15.6 ms, 640k rows/s."""
     return f"{seconds(elapsed)}, {count(n / max(elapsed, 1e-9))} {unit}/s"

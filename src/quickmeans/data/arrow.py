@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quickmeans.data.errors import naming_errors
 from quickmeans.data.memory import ChunkMemory
 from quickmeans.data.parts import Part, record_batches, row_groups
-from quickmeans.data.reading import Reading
+from quickmeans.data.reading import FILL_IT, Reading
 from quickmeans.data.selection import LIST, NOTHING, NUMBER, kind_of_name, matching, select, warn_of_ids
 from quickmeans.data.source import RowSource, check_rows_dtype
 from quickmeans.data.tables import decodes_on_threads, import_pyarrow
@@ -36,6 +36,7 @@ class ArrowSource(RowSource):
 
     def __init__(self, dataset: Any, reading: Reading, name: str = "the dataset") -> None:
         self.name, self.dataset, self._reading = name, dataset, reading
+        self.table = dataset.schema.names
         if "Local" in type(getattr(dataset, "filesystem", None)).__name__:
             self.paths = dataset.files
         self.selected = select({field.name: _kind(field) for field in dataset.schema}, reading, name)
@@ -84,6 +85,11 @@ class ArrowSource(RowSource):
         for batch in self._scan(self.dataset, self.chunk_rows, columns):
             yield self._rows(batch.select(self.selected), first, memory), batch.select(kept)
             first += len(batch)
+
+    def column(self, name: str) -> Iterator[NDArray[Any]]:
+        """Read nothing but this column."""
+        for batch in self._scan(self.dataset, self.chunk_rows, [name]):
+            yield batch.column(0).to_numpy(zero_copy_only=False)
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
         """Read only the row groups of Parquet, or record batches of Arrow, that contain these rows."""
@@ -139,10 +145,7 @@ class ArrowSource(RowSource):
         for name, column in zip(self.selected, batch.columns, strict=True):
             if column.null_count:
                 row = first + int(np.argmax(np.asarray(column.is_null())))
-                raise ValueError(
-                    f"Input X has no number in column {name!r} ({self.locate(row)}); fill it, or choose what to do "
-                    "with missing values (--missing drop or mean)."
-                )
+                raise ValueError(f"Input X has no number in column {name!r} ({self.locate(row)}); {FILL_IT}")
 
     def _lists(self, column: Any, first: int) -> NDArray[Any]:
         if not hasattr(column.type, "list_size"):

@@ -16,6 +16,7 @@ class CountedRows(RowSource):
         self.rows, self.report = rows, report
         self.name, self.n_rows, self.n_columns = rows.name, rows.n_rows, rows.n_columns
         self.dtype, self.columns, self.paths = rows.dtype, rows.columns, rows.paths
+        self.table = rows.table
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         for chunk in self.rows.chunks():
@@ -26,6 +27,9 @@ class CountedRows(RowSource):
         for chunk, table in self.rows.tables(keep):
             yield chunk, table
             self.report(len(chunk))
+
+    def column(self, name: str) -> Iterator[NDArray[Any]]:
+        return self.rows.column(name)
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
         return self.rows.take(index)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from quickmeans.data.dialect import Dialect, detect, is_number, lines_to_look_at
 from quickmeans.data.errors import naming_errors
-from quickmeans.data.reading import Reading
+from quickmeans.data.reading import FILL_IT, Reading
 from quickmeans.data.selection import NOTHING, NUMBER, kind_of_name, matching, select, warn_of_ids
 from quickmeans.data.source import RowSource
 from quickmeans.data.tables import decodes_on_threads, import_pyarrow
@@ -39,6 +39,7 @@ class CsvFile(RowSource):
             self._dialect = detect("".join(lines), reading, self.name)
             more = lines_to_look_at(len(self._names)) - _FIRST_LINES
             kinds = self._kinds([*lines, *self._first_lines(file, more)])
+        self.table = self._names
         self.columns = self._selected = select(kinds, reading, self.name)
         self._takes_all = self._selected == self._names
         self.n_columns = len(self._selected)
@@ -121,6 +122,16 @@ class CsvFile(RowSource):
                 yield rows, table
                 first += len(rows)
 
+    def column(self, name: str) -> Iterator[NDArray[Any]]:
+        """Whole numbers as such, if all values of the column are, written as usual; else texts."""
+        parts, pa = [table[name] for _, table in self.tables([name])], import_pyarrow()
+        texts = pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])], pa.string())
+        try:
+            numbers = texts.cast(pa.int64())
+        except pa.ArrowInvalid:
+            numbers = None
+        yield (texts if numbers is None or numbers.cast(pa.string()) != texts else numbers).to_numpy()
+
     def _blocks(self, file: TextIO) -> Iterator[str]:
         """Blocks of whole lines that are not empty."""
         size = 2 * self.chunk_rows * self.n_columns  # characters of a chunk of numbers of one digit
@@ -172,10 +183,7 @@ class CsvFile(RowSource):
                 if value not in no_value and not is_number(value, self._dialect.decimal):
                     return ValueError(f"Column {name!r} holds {value!r} ({where}), not a number; {_LEAVE_OUT}")
                 if value in no_value and self._reading.missing == "error":
-                    return ValueError(
-                        f"Input X has no number in column {name!r} ({where}); fill it, or choose what to do with "
-                        "missing values (--missing drop or mean)."
-                    )
+                    return ValueError(f"Input X has no number in column {name!r} ({where}); {FILL_IT}")
         separator = self._dialect.separator
         return ValueError(
             f"{self.name} cannot be read after row {first}; its values must be separated by {separator!r}."

@@ -2,11 +2,11 @@
 
 import csv
 import io
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from quickmeans.callers import warn
 from quickmeans.data.reading import Note, Reading
 
 # If several of them divide all lines into equally many values, the first one does it: a comma may be a decimal point.
@@ -57,7 +57,7 @@ def detect(text: str, reading: Reading, table: str) -> Dialect:
     names = [f"column_{i}" for i in range(1, len(first) + 1)]
     if reading.header is None:
         shown = ", ".join(names[:2]) + ", ..." * (len(names) > 2)
-        warnings.warn(f"{table} has no line of names; its columns are called {shown}.", Note, stacklevel=2)
+        warn(f"{table} has no line of names; its columns are called {shown}.", Note)
     return Dialect(separator, decimal, False, names)
 
 

@@ -4,6 +4,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+_SHOWN = 20  # names of columns in a message
+
 
 class Columns(Protocol):
     """A source of rows with a number of columns, which may have names."""
@@ -30,6 +32,26 @@ def with_columns(X: Any) -> Any:
             return _stacked(array)
         return array if array.ndim == 2 else X
     return X
+
+
+def refuse_no_numbers(X: Any) -> None:
+    """Name the columns of a data frame that hold no numbers, if there are any."""
+    names = list(getattr(X, "columns", [])) if hasattr(X, "__getitem__") else []
+    wrong = [name for name in names if not _holds_numbers(X[name])]
+    if not wrong:
+        return
+    some = ", ".join(map(repr, wrong[:_SHOWN])) + ", ..." * (len(wrong) > _SHOWN)
+    rows = next((name for name in wrong if getattr(with_columns(X[name]), "ndim", 0) == 2), None)
+    hint = "select those that do" if rows is None else f"the lists in {rows!r} can be the rows, X[{rows!r}]"
+    raise ValueError(f"X has columns that hold no numbers: {some}; {hint}.")
+
+
+def _holds_numbers(column: Any) -> bool:
+    try:
+        np.asarray(column).astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _lists(X: Any) -> Any:

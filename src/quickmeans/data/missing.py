@@ -1,12 +1,12 @@
 """Rows with missing values: left out, or filled with the means of their columns."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.callers import warn
 from quickmeans.data.reading import Note
 from quickmeans.data.source import RowSource
 
@@ -29,7 +29,7 @@ class CompleteRows(RowSource):
     def __init__(self, rows: RowSource) -> None:
         self.rows, self._said = rows, False
         self.name, self.n_columns, self.dtype = rows.name, rows.n_columns, rows.dtype
-        self.columns, self.paths = rows.columns, rows.paths
+        self.columns, self.table, self.paths = rows.columns, rows.table, rows.paths
 
     def chunks(self) -> Iterator[NDArray[Any]]:
         for (chunk, _), complete in self._paired((chunk, None) for chunk in self.rows.chunks()):
@@ -53,10 +53,10 @@ class CompleteRows(RowSource):
         if n_complete < n_rows and not self._said:
             self._said = True
             left_out = n_rows - n_complete
-            warnings.warn(f"{self.name}: {left_out} of {n_rows} rows have missing values and are left out.", Note, 2)
+            warn(f"{self.name}: {left_out} of {n_rows} rows have missing values and are left out.", Note)
 
     def locate(self, row: int) -> str:
-        return f"row {row} (not counting those with missing values) of {self.name}"
+        return f"row {row} of {self.name}, not counting those with missing values"
 
 
 class FilledRows(RowSource):
@@ -65,7 +65,7 @@ class FilledRows(RowSource):
     def __init__(self, rows: RowSource, fill: NDArray[np.float64] | None = None) -> None:
         self.rows = rows
         self.name, self.n_rows, self.n_columns, self.dtype = rows.name, rows.n_rows, rows.n_columns, rows.dtype
-        self.columns, self.paths = rows.columns, rows.paths
+        self.columns, self.table, self.paths = rows.columns, rows.table, rows.paths
         self.fill = self._means() if fill is None else fill
 
     def _means(self) -> NDArray[np.float64]:
@@ -87,6 +87,9 @@ class FilledRows(RowSource):
     def tables(self, keep: Sequence[str]) -> Iterator[tuple[NDArray[Any], Any]]:
         for chunk, table in self.rows.tables(keep):
             yield self._filled(chunk), table
+
+    def column(self, name: str) -> Iterator[NDArray[Any]]:
+        return self.rows.column(name)
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
         return self._filled(self.rows.take(index))

@@ -151,7 +151,7 @@ def _open_path(path: str, key: str | None, reading: Reading, names: Sequence[str
 
         return open_dataset(path, kind, _of_names(reading, names))
     if reading.selects:
-        raise ValueError(f"columns and exclude select columns of a table (Parquet, Arrow, CSV), but {path} is none.")
+        raise ValueError(f"{path} is no table (Parquet, Arrow, CSV), so it has no columns to choose from.")
     return _open_matrix(path, ending, key)
 
 

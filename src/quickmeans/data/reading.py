@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MISSING = ("error", "drop", "mean")
+FILL_IT = "fill it, or choose what to do with missing values (--missing drop or mean; missing= in open_rows)."
 
 
 class Note(UserWarning):

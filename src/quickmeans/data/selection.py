@@ -1,6 +1,6 @@
 """Which columns of a table are features: by name, by pattern, or all that hold numbers."""
 
-import warnings
+import shlex
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.callers import warn
 from quickmeans.data.reading import Note, Reading
 
 NUMBER, LIST, INDEX, NOTHING = (
@@ -40,9 +41,14 @@ def select(kinds: Mapping[str, str], reading: Reading, table: str) -> list[str]:
             )
     held = [name for name in found if kinds[name] == NUMBER or (name in named and kinds[name] in if_named)]
     lists = [name for name in found if kinds[name] == LIST]
-    if len(lists) > 1 or (lists and named and held):
+    if len(lists) > 1:
         raise ValueError(
             f"{table} has rows in each of the columns {_listed(lists)}; choose one of them (--columns), and no others."
+        )
+    if lists and named and held:
+        raise ValueError(
+            f"The lists in {lists[0]!r} of {table} are whole rows; choose that column (--columns) without "
+            f"{_listed(held)}."
         )
     chosen = lists or held
     if not chosen:
@@ -51,7 +57,7 @@ def select(kinds: Mapping[str, str], reading: Reading, table: str) -> list[str]:
     taken = set(chosen)
     if left_out := [name for name in found if name not in taken]:
         reason = f"the lists in {chosen[0]!r} are the rows" if lists else "they are no numbers"
-        warnings.warn(f"{table}: columns left out, because {reason}: {_listed(left_out)}.", Note, stacklevel=2)
+        warn(f"{table}: columns left out, because {reason}: {_listed(left_out)}.", Note)
     return chosen
 
 
@@ -113,9 +119,13 @@ def warn_of_ids(names: Sequence[str], rows: NDArray[Any], table: str) -> None:
         found = [name for name, is_id in zip(names, ids, strict=True) if is_id]
         what, them = ("Column", "it") if len(found) == 1 else ("Columns", "them")
         verb = "looks like an id" if len(found) == 1 else "look like ids"
-        warnings.warn(
-            f"{what} {_listed(found)} of {table} {verb}: whole numbers, all different. To leave {them} out: --exclude, "
-            "or exclude=[...] in open_rows.",
-            UserWarning,
-            stacklevel=2,
+        warn(
+            f"{what} {_listed(found)} of {table} {verb}: whole numbers, all different. To leave {them} out: "
+            f"--exclude {_option(found)}, or exclude=[{_listed(found)}] in open_rows."
         )
+
+
+def _option(names: Sequence[str]) -> str:
+    """The names as the value of an option of the command."""
+    in_quotes = [f'"{name}"' if "," in name else name for name in names[:_SHOWN]]
+    return shlex.quote(",".join(in_quotes) + ",..." * (len(names) > _SHOWN))

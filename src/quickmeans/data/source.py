@@ -31,6 +31,8 @@ class RowSource(ABC):
         The type of every chunk: real numbers of at most eight bytes in the byte order of the machine.
     columns : list of str or None, default=None
         The names of the columns, if they have names.
+    table : sequence of str or None, default=None
+        The names of all columns of the table that the rows come from, if they come from one.
     paths : sequence of str, default=()
         The local files that hold the rows, if there are any. A fit refuses files that change while it reads them.
     """
@@ -40,6 +42,7 @@ class RowSource(ABC):
     n_columns: int
     dtype: np.dtype[Any]
     columns: list[str] | None = None
+    table: Sequence[str] | None = None
     paths: Sequence[str] = ()
 
     @abstractmethod
@@ -71,6 +74,22 @@ class RowSource(ABC):
             raise ValueError(f"{self.name} is no table, so it has no columns {', '.join(map(repr, keep))} to keep.")
         for chunk in self.chunks():
             yield chunk, None
+
+    def column(self, name: str) -> Iterator[NDArray[Any]]:
+        """Read one column of the table that the rows come from, part by part.
+
+        Parameters
+        ----------
+        name : str
+            One of :attr:`table`.
+
+        Yields
+        ------
+        values : array of shape (any number,)
+            Those of the next rows.
+        """
+        for _, table in self.tables([name]):
+            yield table[name].to_numpy(zero_copy_only=False)
 
     def take(self, index: NDArray[np.int64]) -> NDArray[Any]:
         """Read the rows with the given numbers.

@@ -51,7 +51,7 @@ def balanced(
         if not iterate.interrupted:
             state = balance.iterated(state, min(settings.max_iter, _MOST_ITERATIONS), found.objective)
             if settings.effort.passes:
-                state = balance.searched(state, (1 + _NEAR) * found.objective)
+                state = balance.searched(state, found.objective)
     iterate.centers = state.centers
     iterate.history += balance.history
     iterate.n_iter += len(balance.history) // 2
@@ -108,11 +108,11 @@ class Balance:
                 break
         return state
 
-    def searched(self, state: State, enough: float) -> State:
-        """Rounds of swaps while the objective falls; after one that does not pay, a quarter as many."""
+    def searched(self, state: State, unbounded: float) -> State:
+        """Rounds of swaps until the objective is near the one without bounds; a quarter as many after one in vain."""
         most = max(self.n_clusters // _SWAPPED, 1)
         for _ in range(_ROUNDS):
-            if state.objective <= enough or not most:
+            if state.objective <= (1 + _NEAR) * unbounded or not most:
                 break
             self.candidates, self.squares = self._lists(state.centers, state.labels)
             centers, count = swapped(self.points, self, state.labels, state.centers, most)
@@ -123,7 +123,7 @@ class Balance:
                 state = new
             else:
                 most = count // 4
-        return self.iterated(state, _MOST_ITERATIONS)
+        return self.iterated(state, _MOST_ITERATIONS, unbounded)
 
     def labels(self, centers: NDArray[np.float64], labels: NDArray[np.int32]) -> NDArray[np.int32]:
         """Labels within the bounds for these centered centroids, near the given ones."""

@@ -96,7 +96,7 @@ def run_once(
     found = _run(points, context, choose, progress, checkpoint)
     if settings.size_bounds is None:
         return found
-    sizes = settings.size_bounds.of_rows(points.total, settings.n_clusters, weighted=points.weights is not None)
+    sizes = settings.size_bounds.of_rows(points.total, settings.n_clusters, points.weights)
     return balanced(points, found, sizes, choose, settings, progress if progress.watched else None)
 
 

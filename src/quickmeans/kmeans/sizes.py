@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quickmeans.checks import LARGEST_WHOLE, check_whole, is_number
 
@@ -38,9 +39,9 @@ class SizeBounds:
             raise ValueError(_WRONG.format("max_cluster_size", "not below 1", most))
         return cls(least, most)
 
-    def of_rows(self, total: float, n_clusters: int, *, weighted: bool) -> Sizes:
+    def of_rows(self, total: float, n_clusters: int, weights: NDArray[np.float64] | None) -> Sizes:
         """The sizes for rows of this total weight; a ValueError says which bounds would hold."""
-        mean = total / n_clusters
+        mean, weighted = total / n_clusters, weights is not None
         least = 0.0 if self.least is None else self.least * mean if _is_factor(self.least) else float(self.least)
         most = total if self.most is None else self.most * mean if _is_factor(self.most) else float(self.most)
         if not weighted:  # whole rows: a factor always leaves room for the mean, rounded
@@ -56,6 +57,11 @@ class SizeBounds:
             raise ValueError(
                 f"min_cluster_size={self.least} needs {least * n_clusters:.15g} {rows} for {n_clusters} clusters, and "
                 f"there are {total:.15g}; {int(np.floor(mean + _ROUNDING))} or less would do."
+            )
+        if weights is not None and weights.max() > most * (1 + _ROUNDING):
+            raise ValueError(
+                f"max_cluster_size={self.most} allows clusters of weight {most:.15g}, but row {int(weights.argmax())} "
+                f"alone has {weights.max():.15g}; that or more would do."
             )
         if least > most:
             raise ValueError(f"min_cluster_size={self.least} must not exceed max_cluster_size={self.most}.")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from quickmeans.report.svg import Axes, drawing, number, polyline, short
 
 _MOST_DOTS = 60
+_FLAT = 1e-6  # per cent: less is rounding
 
 
 def objective_curve(history: NDArray[np.float64], n_iter: int) -> tuple[str, str]:
@@ -16,8 +17,9 @@ def objective_curve(history: NDArray[np.float64], n_iter: int) -> tuple[str, str
     steps = (np.arange(len(history)) + 1) / (2 if both else 1)
     end = float(history[-1])
     values = 100 * (history / end - 1) if end > 0 else history
-    span = float(np.ptp(values)) or 1.0
-    axes = Axes((0, float(steps[-1])), (float(values.min()) - 0.02 * span, float(values.max()) + 0.06 * span))
+    span = float(np.ptp(values))
+    limits = (float(values.min()) - 0.02 * span, float(values.max()) + 0.06 * span) if span > _FLAT else (0.0, 1.0)
+    axes = Axes((0, float(steps[-1])), limits)
     points = list(zip(axes.x(steps), axes.y(values), strict=True))
     dots = [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>' for x, y in points if len(points) <= _MOST_DOTS]
     marks = [
@@ -30,7 +32,8 @@ def objective_curve(history: NDArray[np.float64], n_iter: int) -> tuple[str, str
         *dots,
     ]
     description = f"Objective from {history[0]:.6g} to {end:.6g} in {n_iter} iterations"
-    fall = f", {100 * (1 - end / history[0]):.1f} % lower than after the first assignment" if history[0] > 0 else ""
+    share = 100 * (1 - end / history[0]) if history[0] > 0 else 0.0
+    fall = f", {share:.2g} % lower than at first" if share > _FLAT else ""
     note = f"The last value is {number(end)}{fall}." + (
         " Each assignment and each update of the centroids has a dot." if both and dots else ""
     )

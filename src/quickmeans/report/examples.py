@@ -1,7 +1,7 @@
 """The rows that show what a cluster is about: their texts, their images, or their numbers."""
 
 import base64
-import os
+import warnings
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quickmeans.data.open import open_rows
+from quickmeans.data import RowSource
+from quickmeans.data.open import as_source, open_rows
+from quickmeans.data.reading import Note
 from quickmeans.data.values import check_column, column_values
 from quickmeans.report.centroids import Shape, pictures
 from quickmeans.report.png import data_uri
@@ -72,11 +74,14 @@ def _values(rows: Any, given: Any, index: NDArray[np.int64], n_rows: int, name: 
     return [values[row] for row in index.tolist()]
 
 
-def _table(rows: Any, column: str, name: str) -> str:
-    path = rows if isinstance(rows, str | os.PathLike) else getattr(rows, "name", None)
-    if not isinstance(path, str | os.PathLike):
+def _table(rows: Any, column: str, name: str) -> RowSource:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)  # the pass over the rows says the same
+        warnings.filterwarnings("ignore", "Column", UserWarning)
+        source = as_source(rows)
+    if source is None or (source.table is None and not source.paths):
         raise ValueError(f"{name}={column!r} names a column of a file, but rows is not one; give a value for each row.")
-    return os.fsdecode(path)
+    return source
 
 
 def _address(value: Any, row: int) -> str:

@@ -24,7 +24,9 @@ def cluster_map(model: QKMeans, survey: Survey, shape: Shape | None) -> tuple[st
     middle = centers.mean(axis=0)
     plane, shares = _plane(centers - middle)
     at = (centers - middle) @ plane
-    rows = np.empty((0, 2)) if survey.sample is None else (survey.sample[:_MOST_DOTS] - middle) @ plane
+    rows = (
+        np.empty((0, 2)) if survey.sample is None else (_compared(model, survey.sample[:_MOST_DOTS]) - middle) @ plane
+    )
     shown = survey.largest(K, _MOST_CIRCLES)
     to_picture, height = _scaling(np.concatenate([at[shown], _typical(rows)]))
     at, rows = to_picture(at), to_picture(rows)
@@ -45,6 +47,13 @@ def cluster_map(model: QKMeans, survey: Survey, shape: Shape | None) -> tuple[st
     axes = "the first two principal components of the centroids"
     picture = drawing(marks, f"Map of {len(shown):,} clusters in the plane of {axes}", height)
     return picture, f"{which} clusters in the plane of {axes}. {areas}{images}{dots}"
+
+
+def _compared(model: QKMeans, rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows as the model compares them with centroids: divided by their lengths, if only directions count."""
+    if not model.assigner_.geometry.spherical:
+        return rows
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def _plane(offsets: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[float]]:

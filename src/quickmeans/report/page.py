@@ -265,7 +265,7 @@ def _how_measured(cost: Cost) -> str:
     source = "random rows around the centroids" if cost.agreement is None else "of the rows"
     same = "" if cost.agreement is None else f" Both give {100 * cost.agreement:.4g} % of these rows the same label."
     return (
-        f"Measured when this page was written, on {cost.n_rows:,} {source} with {threads}, median of several rounds: "
+        f"Measured when this page was written, on {cost.n_rows:,} {source} with {threads}, the best of several rounds: "
         f"<code>predict</code> of this model, and a matrix product by BLAS with arg-min for the same centroids.{same}"
     )
 
