@@ -61,7 +61,7 @@ def shares(index, Q, nprobe, seconds):
     parts, rows = index._index, index._index._flat.native
     lists = parts.nearest_lists(Q, nprobe, 2)
     calls = {"coarse": lambda: parts.nearest_lists(Q, nprobe, 2), "scan": lambda: rows.search(Q, lists, NEIGHBORS, 2)}
-    found = {key: value / seconds for key, value in alternate(calls, rounds=2, most=2).items()}
+    found = {key: value / seconds for key, value in alternate(calls, rounds=2, most=1).items()}
     return found | {"python": 1 - sum(found.values())}
 
 
@@ -88,7 +88,7 @@ def rates(name):
             seconds = {}
             for size in BATCHES:
                 calls, results = keeping(searches(index, plain, np.resize(Q, (size, Q.shape[1])), nprobe))
-                seconds[size] = alternate(calls, rounds=3, most=4)
+                seconds[size] = alternate(calls, rounds=2, most=1.5)
             own = shares(index, np.resize(Q, (BATCHES[-1], Q.shape[1])), nprobe, seconds[BATCHES[-1]]["QKNeighbors"])
             for method, ids in results.items():
                 records.append({"n_lists": n_lists, "nprobe": nprobe, "method": method,
