@@ -3,7 +3,8 @@
 # make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer, and its threads
 #                under ThreadSanitizer
 # make docs      the site, in docs/_build/html
-# make bench     time everything against its peers (long; leave the machine alone meanwhile)
+# make bench     measure everything against its peers (long; leave the machine alone meanwhile; goes on where it was)
+# make bench-quick  ratios of today beside the committed ones, in ten minutes
 # make format    put the sources in their standard form
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN := .venv/bin
 NATIVE := $(wildcard native/*.?pp native/*/*.?pp)
 BUILD := pyproject.toml CMakeLists.txt $(NATIVE)
 
-.PHONY: demo test lint sanitize sanitize-memory sanitize-threads docs bench format clean
+.PHONY: demo test lint sanitize sanitize-memory sanitize-threads docs bench bench-quick format clean
 
 demo: .venv/installed
 	$(BIN)/quickmeans demo
@@ -48,18 +49,10 @@ docs: .venv/docs
 	@echo "The site is docs/_build/html/index.html"
 
 bench: .venv/bench
-	$(BIN)/python -m benchmarks.operator
-	$(BIN)/python -m benchmarks.factorization
-	$(BIN)/python -m benchmarks.factorization --plot
-	$(BIN)/python -m benchmarks.palm
-	$(BIN)/python -m benchmarks.quality
-	$(BIN)/python -m benchmarks.never_slower
-	$(BIN)/python -m benchmarks.clustering
-	$(BIN)/python -m benchmarks.plots
-	$(BIN)/python -m benchmarks.search
-	$(BIN)/python -m benchmarks.search plot
-	$(BIN)/python -m benchmarks.nystroem
-	$(BIN)/python -m benchmarks.nystroem plot
+	$(BIN)/python -m benchmarks
+
+bench-quick: .venv/bench
+	$(BIN)/python -m benchmarks.quick
 
 format: .venv/installed
 	$(BIN)/clang-format -i $(NATIVE)

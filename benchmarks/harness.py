@@ -40,10 +40,10 @@ def load(name: str) -> dict[str, Any]:
 
 
 def save(name: str, content: dict[str, Any]) -> Path:
-    """Write the results as JSON."""
+    """Write the results as JSON, with the commit that wrote last."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(json.dumps(content | {"commit": commit()}, indent=1) + "\n")
     return path
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import commit, console, machine, save
+from benchmarks.harness import console, machine, save
 from quickmeans import QKMeans, QKNeighbors, load
 from quickmeans.comparison.worker import memory
 
@@ -182,7 +182,7 @@ def main():
     warnings.simplefilter("ignore")  # about fits that stop early
     record = run(arguments.seconds)
     console.print_json(data=record)
-    save("soak", {"machine": machine(), "commit": commit()} | record)
+    save("soak", {"machine": machine()} | record)
 
 
 if __name__ == "__main__":
