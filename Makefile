@@ -3,7 +3,8 @@
 # make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer, and its threads
 #                under ThreadSanitizer
 # make docs      the site, in docs/_build/html
-# make bench     time everything against its peers (long; leave the machine alone meanwhile)
+# make bench     measure everything against its peers (long; leave the machine alone meanwhile; goes on where it was)
+# make bench-quick  ratios of today beside the committed ones, in ten minutes
 # make format    put the sources in their standard form
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN := .venv/bin
 NATIVE := $(wildcard native/*.?pp native/*/*.?pp)
 BUILD := pyproject.toml CMakeLists.txt $(NATIVE)
 
-.PHONY: demo test lint sanitize sanitize-memory sanitize-threads docs bench format clean
+.PHONY: demo test lint sanitize sanitize-memory sanitize-threads docs bench bench-quick format clean
 
 demo: .venv/installed
 	$(BIN)/quickmeans demo
@@ -33,7 +34,7 @@ sanitize-memory: .venv-sanitize/installed
 	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/test_kernel.py tests/test_assignment.py \
 		tests/test_interrupts.py tests/test_product.py tests/test_solvers.py tests/test_als.py tests/test_iteration.py \
 		tests/test_gaussian.py tests/test_swaps.py tests/test_distances.py tests/test_nearest.py tests/test_csr.py \
-		tests/test_groups.py tests/test_neighborhood.py \
+		tests/test_groups.py tests/test_neighborhood.py tests/test_scan.py \
 		--deselect tests/test_product.py::test_memory_map_is_not_loaded \
 		--deselect tests/test_csr.py::test_memory_is_that_of_the_centroids # the sanitizer's own memory would count
 
@@ -48,18 +49,10 @@ docs: .venv/docs
 	@echo "The site is docs/_build/html/index.html"
 
 bench: .venv/bench
-	$(BIN)/python -m benchmarks.operator
-	$(BIN)/python -m benchmarks.factorization
-	$(BIN)/python -m benchmarks.factorization --plot
-	$(BIN)/python -m benchmarks.palm
-	$(BIN)/python -m benchmarks.quality
-	$(BIN)/python -m benchmarks.never_slower
-	$(BIN)/python -m benchmarks.clustering
-	$(BIN)/python -m benchmarks.plots
-	$(BIN)/python -m benchmarks.search
-	$(BIN)/python -m benchmarks.search plot
-	$(BIN)/python -m benchmarks.nystroem
-	$(BIN)/python -m benchmarks.nystroem plot
+	$(BIN)/python -m benchmarks
+
+bench-quick: .venv/bench
+	$(BIN)/python -m benchmarks.quick
 
 format: .venv/installed
 	$(BIN)/clang-format -i $(NATIVE)
@@ -73,15 +66,15 @@ clean:
 	@echo "Building quickmeans and installing what it needs into .venv; this takes a minute or two ..."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $@
 
 .venv/bench: .venv/installed
-	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev --group bench
 	touch $@
 
 .venv/docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --editable ".[dev,docs]"
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev --group docs
 	touch $@
 
 .venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)

@@ -1,4 +1,4 @@
-"""The data of the benchmarks: files in the directory QUICKMEANS_DATA, Blobs, and sample photographs."""
+"""The data of the benchmarks: files in the directory QUICKMEANS_DATA, Blobs, made-up activations, photographs."""
 
 import os
 from pathlib import Path
@@ -41,10 +41,28 @@ def noisy_mixture(n_rows: int, n_columns: int) -> np.ndarray:
     return X
 
 
+def convnet(n_rows: int = 21000, n_columns: int = 1280) -> np.ndarray:
+    """Return rows like activations of a network for images: not negative, mostly zero, with long tails.
+
+    Classes in 24 dimensions go through two layers with ReLU; the last layer has noise, thresholds and scales.
+    """
+    rng = np.random.default_rng(0)
+    H = 1.2 * rng.standard_normal((100, 24))[rng.integers(100, size=n_rows)] + rng.standard_normal((n_rows, 24))
+    for width in (256, 512):
+        weights = rng.standard_normal((H.shape[1], width)) / np.sqrt(H.shape[1])
+        H = np.maximum(H @ weights + 0.3 * rng.standard_normal(width), 0)
+    A = H @ rng.standard_normal((H.shape[1], n_columns))
+    A = (A - A.mean(axis=0)) / A.std(axis=0) + 0.35 * rng.standard_normal(A.shape)
+    A = np.maximum(A - rng.uniform(-0.2, 1.2, n_columns), 0) ** 1.5
+    return (A * np.exp(0.8 * rng.standard_normal(n_columns))).astype(np.float32)
+
+
 def rows(name: str) -> np.ndarray:
     """Return a data set by its name."""
     if name == "blobs":
         return blobs()
+    if name == "convnet":
+        return convnet()
     if name == "patches":
         return patches()
     if name == "words":
@@ -58,12 +76,33 @@ def centroids(X: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, float]:
     return model.cluster_centers_, np.bincount(model.labels_, minlength=K), float(model.inertia_)
 
 
+def near_vectors(n_rows: int) -> np.ndarray:
+    """Return rows like the word vectors, as many as wanted: each is moved along the difference of two near ones.
+
+    A row and the two that give the difference are in one cluster of 512, so that the spectrum around a row stays.
+    """
+    X, rng = rows("words"), np.random.default_rng(0)
+    labels = KMeans(512, init="random", n_init=1, max_iter=5, random_state=0).fit(X).labels_
+    members = np.argsort(labels, kind="stable")
+    size = np.bincount(labels, minlength=512)
+    begin = np.cumsum(size) - size
+    made = np.empty((n_rows, X.shape[1]), np.float32)
+    for part in np.array_split(np.arange(n_rows), -(-n_rows // 40000)):
+        cluster = labels[rng.integers(len(X), size=len(part))]
+        base, head, foot = (members[begin[cluster] + rng.integers(size[cluster])] for _ in range(3))
+        made[part] = X[base] + rng.uniform(0, 0.7, (len(part), 1)) * (X[head] - X[foot])
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
 def split(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Return training rows, test rows and their labels; word vectors have no labels."""
+    """Return training rows, test rows and their labels; word vectors and convnet have no labels."""
     if name == "blobs":
         return data.blobs()
-    if name == "words":
-        X = rows("words")
+    if name == "resampled":
+        X = near_vectors(410000)
+        return X[10000:], X[:10000], None, None
+    if name in ("words", "convnet"):
+        X = rows(name)
         chosen = np.random.default_rng(0).permutation(len(X))
         return X[chosen[2000:]], X[chosen[:2000]], None, None
     return data.images(directory() / name)

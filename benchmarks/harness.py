@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import run
 from typing import Any
 
 from rich.console import Console
@@ -10,11 +11,20 @@ from rich.table import Table
 
 from quickmeans.timing import alternate, machine, timed
 
-__all__ = ["DOCS", "alternate", "console", "keeping", "load", "machine", "save", "show", "timed"]
+__all__ = ["DOCS", "alternate", "commit", "console", "keeping", "load", "machine", "save", "show", "timed"]
 
 RESULTS = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs"
 console = Console(width=140)
+
+
+def commit() -> str:
+    """Return the commit that is measured, with a plus if files differ from it."""
+    head, changes = (
+        run(["git", *arguments], capture_output=True, text=True).stdout.strip()
+        for arguments in (["rev-parse", "--short", "HEAD"], ["status", "--short", "--", "src", "native"])
+    )
+    return head + ("+" if changes else "")
 
 
 def keeping(calls: dict[str, Callable[[], Any]]) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
@@ -30,10 +40,10 @@ def load(name: str) -> dict[str, Any]:
 
 
 def save(name: str, content: dict[str, Any]) -> Path:
-    """Write the results as JSON."""
+    """Write the results as JSON, with the commit that wrote last."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(json.dumps(content | {"commit": commit()}, indent=1) + "\n")
     return path
 
 

@@ -4,8 +4,7 @@
 
 Fits are those of 400000 rows like word vectors: differences of neighbours are added to a row, so the rows of a
 neighbourhood stay one. Every method begins from its own start; objectives are exact, on 40000 of the rows. SuperKMeans
-runs without sampling, with all threads. Writes benchmarks/results/many_clusters.json, docs/many-clusters.png and the
-tables of docs/benchmarks.md.
+runs without sampling, with all threads. Writes benchmarks/results/many_clusters.json and docs/many-clusters.png.
 """
 
 import argparse
@@ -17,13 +16,11 @@ from subprocess import run
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
-from superkmeans import SuperKMeans
 
 from benchmarks.data import rows
 from benchmarks.harness import DOCS, console, load, machine, save
 from quickmeans import QKMeans, kernels
 
-BEGIN, END = "<!-- many clusters -->\n", "<!-- end of many clusters -->\n"
 N_ROWS, N_TEST = 400_000, 40_000
 FLAT = {1024: (3, 8, 25), 4096: (3, 8, 25), 16384: (3, 8)}  # iterations of flat SuperKMeans
 PASS_ROWS, PASS_COLUMNS, PASS_ITERATIONS = 1 << 20, 64, 6
@@ -53,6 +50,8 @@ def exact_objective(X, centers):
 
 def super_kmeans(X, K, n_iter, *, two_levels):
     """Centers by SuperKMeans, and no steps."""
+    from superkmeans import SuperKMeans
+
     model = SuperKMeans(K, X.shape[1], iters=n_iter, sampling_fraction=1.0, max_points_per_cluster=10**6,
                         early_termination=False, n_threads=2, hierarchical=two_levels)  # fmt: skip
     return model.train(X), []
@@ -110,6 +109,8 @@ def passes(records, arguments):
 
 def predictors(model, C):
     """Functions of rows that give labels, by name."""
+    from superkmeans import SuperKMeans
+
     dense = KMeans(len(C))
     dense.cluster_centers_, dense._n_threads, dense.n_features_in_ = C, 2, C.shape[1]
     peer = SuperKMeans(*C.shape, n_threads=2)
@@ -192,7 +193,7 @@ def table(records):
 
 
 def main():
-    """Measure the parts, write the results and the page."""
+    """Measure the parts, write the results and the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; all by default")
     parser.add_argument("--clusters", type=int, nargs="+", default=[1024, 4096, 16384])
@@ -202,9 +203,6 @@ def main():
     for name in arguments.parts or PARTS:
         PARTS[name](records, arguments)
     draw(list(records.values()))
-    page = DOCS / "benchmarks.md"
-    before, rest = page.read_text().split(BEGIN)
-    page.write_text(before + BEGIN + table(list(records.values())) + END + rest.split(END)[1])
 
 
 if __name__ == "__main__":

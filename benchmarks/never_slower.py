@@ -5,8 +5,8 @@
 
 Every cell is one call on one size of data. The candidates of a cell take turns, and the best of several times counts; a
 ratio above one is in our favour. The part "noise" times scikit-learn against itself. Libraries that are not installed
-are left out. Writes benchmarks/results/never_slower.json, cell by cell, and the table of docs/benchmarks.md; with --dry
-it only prints. --rows, --features and --clusters choose cells; other cells keep their earlier results.
+are left out. Writes benchmarks/results/never_slower.json, cell by cell; with --dry it only prints.
+--rows, --features and --clusters choose cells; other cells keep their earlier results.
 """
 
 import argparse
@@ -21,12 +21,11 @@ from sklearn.datasets import make_blobs
 from sklearn.utils.validation import check_array, validate_data
 
 from benchmarks.data import blobs as paper_blobs
-from benchmarks.harness import DOCS, alternate, console, keeping, load, machine, save
-from benchmarks.quality import commit
+from benchmarks.harness import alternate, commit, console, keeping, load, machine, save
 from quickmeans import QKMeans
 from quickmeans.comparison.objective import objective
 
-NAME, BEGIN, END = "never_slower", "<!-- never slower -->\n", "<!-- end of never slower -->\n"
+NAME = "never_slower"
 OURS, SKLEARN, INTELEX, SUPER, AGAIN = (
     "QKMeans", "scikit-learn", "scikit-learn-intelex", "SuperKMeans", "scikit-learn again",
 )  # fmt: skip
@@ -310,10 +309,6 @@ def main():
             f"least {s['least']:.2f}, median {s['median']:.2f}",
             highlight=False,
         )
-    if not arguments.dry:
-        page = DOCS / "benchmarks.md"
-        before, rest = page.read_text().split(BEGIN)
-        page.write_text(before + BEGIN + table(list(cells.records.values())) + END + rest.split(END)[1])
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """QKNystroem and scikit-learn's Nystroem and RBFSampler: time per row, error of the kernel matrix, SVM accuracy.
 
-    QUICKMEANS_DATA=... python -m benchmarks.nystroem [time error svm] [mnist fashion-mnist blobs] [10 16 ...]
+    QUICKMEANS_DATA=... python -m benchmarks.nystroem [time error svm] [mnist blobs words convnet ...] [10 16 ...]
 
-The kernel is Gaussian with gamma="mean-distance". Errors are those of the kernel matrices of 1000 test rows and of 1000
-training rows. Prints progress and writes benchmarks/results/nystroem.json; the entries of other sections are kept.
+The kernel is Gaussian with gamma="mean-distance". Errors are those of the kernel matrices of 1000 test rows, of 1000
+training rows, and of all training rows, as estimated from 5000 of them. Word vectors and convnet have no labels for an
+SVM. Prints progress and writes benchmarks/results/nystroem.json; the entries of other sections are kept.
 `python -m benchmarks.nystroem plot` draws docs/nystroem.png from it.
 """
 
 import sys
+from subprocess import run
 
 import numpy as np
 from sklearn.kernel_approximation import Nystroem, RBFSampler
@@ -15,21 +17,23 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.data import split
-from benchmarks.harness import alternate, load, machine, save
+from benchmarks.harness import alternate, load, machine, save, timed
 from benchmarks.plots import axes, finish
 from quickmeans import QKNystroem
 
 SEEDS = range(5)
 KINDS = ("kmeans", "qkmeans", "uniform", "leverage", "hadamard", "haar", "kmeans-hadamard")
 CASES = [(name, K) for name in ("mnist", "fashion-mnist") for K in (10, 16, 30, 128, 256, 512)] + [
-    ("blobs", K) for K in (128, 256, 512)
+    *(("blobs", K) for K in (128, 256, 512)),
+    *(("words", K) for K in (128, 512)),
+    ("convnet", 256),
 ]
 
 
 def scaled(name):
     """Return training rows, test rows and their labels; pixels are scaled to between 0 and 1."""
     X, test, *labels = split(name)
-    scale = np.float32(1 if name == "blobs" else 255)
+    scale = np.float32(255 if "mnist" in name else 1)
     return X / scale, test / scale, *labels
 
 
@@ -45,11 +49,13 @@ def error(cases):
     """Measure the error of the kernel matrices of 1000 test rows and of 1000 training rows, with five seeds."""
     for name, K in cases:
         X, test, *_ = scaled(name)
-        test, record = test[:1000], {"data": name, "K": K, "error": {}, "training_error": {}, "multiply_adds": {}}
+        test, record = test[:1000], {"data": name, "K": K}
+        record |= {key: {} for key in ("error", "training_error", "all_rows_error", "multiply_adds")}
         for kind in KINDS:
             models = [fitted(X, K, kind, seed) for seed in SEEDS]
             record["error"][kind] = summary([model.approximation_error(test) for model in models])
             record["training_error"][kind] = summary([model.approximation_error(X[:1000]) for model in models])
+            record["all_rows_error"][kind] = summary([model.approximation_error(X) for model in models])
             record["multiply_adds"][kind] = float(np.mean([model.product_.macs for model in models]))
         gamma = models[0].gamma_
         distances = ((test**2).sum(1)[:, None] + (test**2).sum(1) - 2 * test @ test.T).clip(min=0)
@@ -72,6 +78,8 @@ def svm(cases):
     """Measure the accuracy of linear SVMs on the features: five seeds up to 30 landmarks, one seed above."""
     for name, K in cases:
         X, test, y, expected = scaled(name)
+        if y is None:
+            continue
         seeds = SEEDS if K <= 30 else SEEDS[:1]
         record = {"data": name, "K": K, "seeds": len(seeds), "accuracy": {}}
         for kind in ("kmeans", "qkmeans", "uniform"):
@@ -88,7 +96,9 @@ def time(cases):
     """Measure microseconds per row of features and of kernel values, on all training rows."""
     for name, K in cases:
         X = scaled(name)[0]
-        models = {"kmeans": fitted(X, K, "kmeans", 0), "qkmeans": fitted(X, K, "qkmeans", 0)}
+        models, fits = {}, {}
+        for kind in ("kmeans", "qkmeans"):
+            models[kind], fits[kind] = timed(lambda X=X, K=K, kind=kind: fitted(X, K, kind, 0), rounds=1)
         if name == "blobs":
             models["qkmeans, compression 25"] = fitted(X, K, "qkmeans", 0, compression=25)
         peer = Nystroem(gamma=models["kmeans"].gamma_, n_components=K).fit(models["kmeans"].components_)
@@ -105,7 +115,7 @@ def time(cases):
         seconds = alternate(calls, rounds=4, most=20)
         record = {"data": name, "K": K, "D": X.shape[1], "N": len(X),
                   "microseconds_per_row": {key: 1e6 * value / len(X) for key, value in seconds.items()},
-                  "multiply_adds": {key: model.product_.macs for key, model in models.items()},
+                  "seconds_of_fit": fits, "multiply_adds": {key: model.product_.macs for key, model in models.items()},
                   "times_sklearn": {key: seconds["sklearn Nystroem"] / seconds[f"features, {key}"] for key in models},
                   "product_times_dense": {key: seconds["dense product"] / seconds[f"product, {key}"]
                                           for key in models},
@@ -127,7 +137,8 @@ def keep(section, record):
     content.setdefault("gamma", "mean-distance")
     content.setdefault("seeds", len(SEEDS))
     part = content.setdefault(section, {"records": []})
-    part["machine"] = machine("scikit-learn")
+    commit = run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    record |= {"machine": machine("scikit-learn") | {"commit": commit}}  # records may be of several runs
     case = (record["data"], record["K"])
     part["records"] = [other for other in part["records"] if (other["data"], other["K"]) != case] + [record]
     part["records"].sort(key=lambda other: CASES.index((other["data"], other["K"])))

@@ -3,14 +3,13 @@
     python -m benchmarks.quality [--seeds 10] [--only TEXT]
 
 For every data set and seed each method makes one default call, in turn; best of ten runs of scikit-learn is added where
-that takes seconds. Writes benchmarks/results/quality.json and the table of docs/benchmarks.md.
+that takes seconds. Writes benchmarks/results/quality.json.
 """
 
 import argparse
 import time
 import warnings
 from importlib.util import find_spec
-from subprocess import run
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -18,10 +17,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.data import rows
-from benchmarks.harness import DOCS, load, machine, save, show
+from benchmarks.harness import commit, load, machine, save, show
 from quickmeans import QKMeans
 
-BEGIN, END = "<!-- quality -->\n", "<!-- end of quality -->\n"
 SMALL = 5e7  # rows times features times clusters: the best of ten is run
 BREATHING = 2e8  # breathing k-means is run
 LARGE = 1e9  # four seeds are enough
@@ -107,15 +105,6 @@ def measure(name, X, K, labels, n_seeds, breathing):
     return record
 
 
-def commit():
-    """Return the commit that is measured, with a plus if files differ from it."""
-    head, changes = (
-        run(["git", *arguments], capture_output=True, text=True).stdout.strip()
-        for arguments in (["rev-parse", "--short", "HEAD"], ["status", "--short", "--", "src", "native"])
-    )
-    return head + ("+" if changes else "")
-
-
 def table(records):
     """Return the records as a table in Markdown."""
     head = (
@@ -158,9 +147,6 @@ def main():
                     "records": list(records.values()),
                 },
             )
-    page = DOCS / "benchmarks.md"
-    before, rest = page.read_text().split(BEGIN)
-    page.write_text(before + BEGIN + table(list(records.values())) + END + rest.split(END)[1])
 
 
 if __name__ == "__main__":

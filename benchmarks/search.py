@@ -1,10 +1,10 @@
-"""Nearest-neighbour search and its peers: recall and queries per second, building, the paper's tables, latency.
+"""Nearest-neighbour search and its peers: queries per second, one query, building, the paper's tables.
 
-    QUICKMEANS_DATA=... python -m benchmarks.search [curves:DATA ...] [paper:DATA ...] [build latency]
+    QUICKMEANS_DATA=... python -m benchmarks.search [rates:DATA ...] [graph] [build:DATA ...] [paper:DATA ...]
 
 Every ratio is between candidates that took turns in one run. Except in `build`, faiss searches our inverted lists, so
-that only the search differs. Writes benchmarks/results/search.json, one entry per section; `plot` draws
-docs/search.png from it.
+that only the search differs; times are those at equal recall, between measured numbers of probes. Writes
+benchmarks/results/search.json, one entry per section; `plot` draws docs/search.png from it.
 """
 
 import sys
@@ -14,21 +14,23 @@ from itertools import pairwise
 import faiss
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.data import split
 from benchmarks.harness import DOCS, alternate, console, keeping, load, machine, save
 from quickmeans import QKMeans, QKNeighbors
 
 NEIGHBORS = 10
-LISTS = {"mnist": (256, 1024, 4096, 16384), "fashion-mnist": (256, 1024, 4096), "words": (256, 1024, 4096),
-         "blobs": (256, 1024, 4096)}  # fmt: skip
-PROBES = (2, 4, 8, 16, 32, 64, 128)
+DATA = ("mnist", "fashion-mnist", "words", "blobs", "resampled")
+LISTS = (256, 1024, 4096)
+PROBES = (2, 4, 8, 16, 32, 64, 128, 256)
+BATCHES = (2000, 10000)
 ENOUGH = 0.991  # the recall above which nprobe is not increased
 TARGETS = (0.90, 0.99)
+SINGLE = 600  # queries of which each comes alone
 
 
-def recall(ids, true, k):
+def recall(ids, true, k=NEIGHBORS):
     """Return the share of the k nearest rows that are among the first k ids."""
     return float(np.mean([len(np.intersect1d(a[:k], b[:k])) for a, b in zip(ids, true, strict=True)]) / k)
 
@@ -39,123 +41,143 @@ def truth(X, Q):
     return exact.search(Q, NEIGHBORS)[1]
 
 
-def with_hnsw(index):
-    """Return the same lists with an HNSW graph over the centroids as quantizer."""
-    plain, centers = index.as_faiss_ivf(), index.quantizer_.cluster_centers_.astype(np.float32)
-    graph = faiss.IndexHNSWFlat(centers.shape[1], 32)
-    graph.add(centers)
-    lists = faiss.IndexIVFFlat(graph, plain.d, plain.nlist, plain.metric_type)
-    lists.replace_invlists(plain.invlists, False)
-    lists.ntotal, lists.is_trained = plain.ntotal, True
-    return lists, plain, graph
+def prepared(name):
+    """Return rows, at most 2000 queries, and their true neighbours."""
+    X, Q, _, _ = split(name)
+    X, Q = np.ascontiguousarray(X, np.float32), np.ascontiguousarray(Q[:2000], np.float32)
+    return X, Q, truth(X, Q)
 
 
-def list_searches(index, Q, nprobe, graph, plain):
-    def own(lists):
-        lists.nprobe = nprobe
-        return lists.search(Q, NEIGHBORS)[1]
-
-    def by_graph():
-        faiss.downcast_index(graph.quantizer).hnsw.efSearch = max(64, 2 * nprobe)
-        return own(graph)
-
+def searches(index, plain, Q, nprobe):
+    plain.nprobe = nprobe
     return {
         "QKNeighbors": lambda: index.kneighbors(Q, NEIGHBORS, return_distance=False, nprobe=nprobe),
-        "faiss IVFFlat": lambda: own(plain),
-        "faiss IVFFlat, HNSW coarse": by_graph,
+        "faiss IVFFlat": lambda: plain.search(Q, NEIGHBORS)[1],
     }
 
 
-def curves(name):
-    X, Q, _, _ = split(name)
-    true = truth(X, Q)
-    records = []
+def shares(index, Q, nprobe, seconds):
+    """Return which share of the seconds of a search its two native parts take, each by itself, and Python the rest."""
+    parts, rows = index._index, index._index._flat.native
+    lists = parts.nearest_lists(Q, nprobe, 2)
+    calls = {"coarse": lambda: parts.nearest_lists(Q, nprobe, 2), "scan": lambda: rows.search(Q, lists, NEIGHBORS, 2)}
+    found = {key: value / seconds for key, value in alternate(calls, rounds=2, most=1).items()}
+    return found | {"python": 1 - sum(found.values())}
 
-    def note(method, n_lists, effort, seconds, ids):
-        records.append({"data": name, "method": method, "n_lists": n_lists, "effort": effort,
-                        "queries_per_second": len(Q) / seconds, "recall@1": recall(ids, true, 1),
-                        "recall@10": recall(ids, true, 10)})  # fmt: skip
 
-    for n_lists in LISTS[name]:
+def one_by_one(index, plain, Q, nprobe):
+    """Return the median and the 99th percentile of microseconds of one query alone."""
+    times = {key: [] for key in searches(index, plain, Q[:1], nprobe)}
+    for i in range(min(SINGLE, len(Q))):
+        for key, call in searches(index, plain, Q[i : i + 1], nprobe).items():
+            start = time.perf_counter()
+            call()
+            times[key].append(1e6 * (time.perf_counter() - start))
+    return {key: dict(zip(("median", "p99"), np.percentile(value[50:], (50, 99)).tolist(), strict=True))
+            for key, value in times.items()}  # fmt: skip
+
+
+def rates(name):
+    """Measure batches of queries and single ones with several numbers of lists and of probes."""
+    X, Q, true = prepared(name)
+    records, single = [], []
+    for n_lists in LISTS:
         index = QKNeighbors(NEIGHBORS, n_lists=n_lists, nprobe=1, random_state=0).fit(X)
-        graph, plain, kept = with_hnsw(index)
+        plain = index.as_faiss_ivf()
         for nprobe in (m for m in PROBES if m <= n_lists / 2):
-            calls, results = keeping(list_searches(index, Q, nprobe, graph, plain))
-            seconds = alternate(calls, rounds=1)
+            seconds = {}
+            for size in BATCHES:
+                calls, results = keeping(searches(index, plain, np.resize(Q, (size, Q.shape[1])), nprobe))
+                seconds[size] = alternate(calls, rounds=2, most=1.5)
+            own = shares(index, np.resize(Q, (BATCHES[-1], Q.shape[1])), nprobe, seconds[BATCHES[-1]]["QKNeighbors"])
             for method, ids in results.items():
-                note(method, n_lists, nprobe, seconds[method], ids)
-            if records[-1]["recall@10"] > ENOUGH:
+                records.append({"n_lists": n_lists, "nprobe": nprobe, "method": method,
+                                "recall@10": recall(ids[: len(Q)], true),
+                                "queries_per_second": {str(n): n / seconds[n][method] for n in BATCHES}})  # fmt: skip
+            records[-2]["shares"] = own
+            reached = [r["recall@10"] for r in records[-2:]]
+            if min(reached) >= TARGETS[0] and not any(r["n_lists"] == n_lists for r in single):
+                single.append({"n_lists": n_lists, "nprobe": nprobe, "recall@10": min(reached),
+                               "microseconds": one_by_one(index, plain, Q, nprobe)})  # fmt: skip
+            if min(reached) > ENOUGH:
                 break
-        del kept
-        own = [r for r in records if r["n_lists"] == n_lists and r["method"] == "QKNeighbors"]
-        console.print(name, n_lists, [(r["effort"], r["recall@10"], round(r["queries_per_second"])) for r in own])
-    if name == "words":
-        hnsw = faiss.IndexHNSWFlat(X.shape[1], 32)
-        start = time.perf_counter()
-        hnsw.add(X)
-        console.print(f"HNSW built in {time.perf_counter() - start:.1f} s")
-        for ef in (16, 32, 64, 128, 256):
-            hnsw.hnsw.efSearch = ef
-            calls, results = keeping({"faiss HNSW": lambda: hnsw.search(Q, NEIGHBORS)[1]})
-            note("faiss HNSW", None, ef, alternate(calls, rounds=2)["faiss HNSW"], results["faiss HNSW"])
-    brute = NearestNeighbors(algorithm="brute").fit(X)
-    queries = Q[:1000]
-    seconds = alternate({"brute": lambda: brute.kneighbors(queries, NEIGHBORS)}, rounds=1)["brute"]
-    note("sklearn brute force", None, None, seconds * len(Q) / len(queries), true)
-    frontier = {str(target): best_rates(records, target) for target in TARGETS}
-    for target, rates in frontier.items():
-        console.print(f"{name}: queries per second at recall {target}", rates)
-    return {"records": records, "queries_per_second_at_recall": frontier}
+    summary = [line for n_lists in LISTS for line in at_targets(records, n_lists)]
+    for line in (*summary, *single):
+        console.print(name, line)
+    return {"records": records, "at_recall": summary, "one_query": single}
+
+
+def at_targets(records, n_lists):
+    """Return the rates at both recalls, their ratio, and the shares of the time."""
+    lines = []
+    for target in TARGETS:
+        for size in map(str, BATCHES):
+            own, theirs = ([(r["recall@10"], r["queries_per_second"][size]) for r in records
+                            if (r["n_lists"], r["method"]) == (n_lists, method)]
+                           for method in ("QKNeighbors", "faiss IVFFlat"))  # fmt: skip
+            ours, other = rate_at(own, target), rate_at(theirs, target)
+            if ours and other:
+                near = min((r for r in records if r["n_lists"] == n_lists and "shares" in r),
+                           key=lambda r: abs(r["recall@10"] - target))  # fmt: skip
+                lines.append({"n_lists": n_lists, "recall": target, "batch": int(size), "queries_per_second": ours,
+                              "times_faiss": ours / other, "shares": near["shares"]})  # fmt: skip
+    return lines
 
 
 def rate_at(line, target):
     """Return queries per second at a recall by log-linear interpolation; None outside the measured range."""
-    line = sorted(line, key=lambda r: r["recall@10"])
-    for low, high in pairwise(line):
-        if low["recall@10"] <= target <= high["recall@10"]:
-            share = (target - low["recall@10"]) / max(high["recall@10"] - low["recall@10"], 1e-9)
-            return low["queries_per_second"] ** (1 - share) * high["queries_per_second"] ** share
+    for (low, slow), (high, fast) in pairwise(sorted(line)):
+        if low <= target <= high:
+            share = (target - low) / max(high - low, 1e-9)
+            return slow ** (1 - share) * fast**share
     return None
 
 
-def best_rates(records, target):
-    """Return for every method the rate at the target with each number of lists, and the best of them."""
-    result = {}
-    for method in dict.fromkeys(r["method"] for r in records):
-        own = [r for r in records if r["method"] == method]
-        rates = {str(n): rate_at([r for r in own if r["n_lists"] == n], target)
-                 for n in dict.fromkeys(r["n_lists"] for r in own)}  # fmt: skip
-        known = [rate for rate in rates.values() if rate]
-        result[method] = {"best": max(known, default=None), "by_lists": rates}
-    return result
-
-
-def build():
-    """Time training and adding, by QKNeighbors and by faiss, and measure the recall of both."""
+def graph():
+    """Measure 16384 lists of resampled rows against faiss with an HNSW graph over the centroids as quantizer."""
+    X, Q, true = prepared("resampled")
+    index = QKNeighbors(NEIGHBORS, n_lists=16384, nprobe=1, random_state=0).fit(X)
+    plain, centers = index.as_faiss_ivf(), index.quantizer_.cluster_centers_.astype(np.float32)
+    coarse = faiss.IndexHNSWFlat(centers.shape[1], 32)
+    coarse.add(centers)
+    lists = faiss.IndexIVFFlat(coarse, plain.d, plain.nlist, plain.metric_type)
+    lists.replace_invlists(plain.invlists, False)
+    lists.ntotal, lists.is_trained = plain.ntotal, True
     records = []
-    for name, n_lists, nprobe in (("mnist", 1024, 8), ("fashion-mnist", 1024, 8), ("words", 1024, 32)):
-        X, Q, _, _ = split(name)
-        true = truth(X, Q)
-
-        def ours(X=X, n_lists=n_lists):
-            return QKNeighbors(NEIGHBORS, n_lists=n_lists, nprobe=1, random_state=0).fit(X)
-
-        def theirs(X=X, n_lists=n_lists):
-            index = faiss.index_factory(X.shape[1], f"IVF{n_lists},Flat")
-            index.train(X)
-            index.add(X)
-            return index
-
-        calls, made = keeping({"QKNeighbors": ours, "faiss": theirs})
-        seconds = alternate(calls, rounds=2, most=60)
-        made["faiss"].nprobe = nprobe
-        ids = {"QKNeighbors": made["QKNeighbors"].kneighbors(Q, NEIGHBORS, False, nprobe=nprobe),
-               "faiss": made["faiss"].search(Q, NEIGHBORS)[1]}  # fmt: skip
-        records.append({"data": name, "n_lists": n_lists, "nprobe": nprobe, "seconds": seconds,
-                        "times_faster": seconds["faiss"] / seconds["QKNeighbors"],
-                        "recall@10": {key: recall(value, true, 10) for key, value in ids.items()}})  # fmt: skip
+    for nprobe in (16, 32, 64, 128):
+        coarse.hnsw.efSearch = max(64, 2 * nprobe)
+        calls, results = keeping(searches(index, lists, np.resize(Q, (10000, Q.shape[1])), nprobe))
+        calls["faiss, HNSW coarse"] = calls.pop("faiss IVFFlat")
+        seconds = alternate(calls, rounds=2, most=8)
+        reached = {key: recall(ids[: len(Q)], true) for key, ids in results.items()}
+        records.append({"nprobe": nprobe, "recall@10": reached, "seconds": seconds,
+                        "times_faster": seconds["faiss, HNSW coarse"] / seconds["QKNeighbors"]})  # fmt: skip
         console.print(records[-1])
     return records
+
+
+def build(name):
+    """Time training and adding, by QKNeighbors and by faiss, and measure the recall of both."""
+    X, Q, true = prepared(name)
+    n_lists, nprobe = (4096, 32) if name == "resampled" else (1024, 16)
+
+    def theirs():
+        index = faiss.index_factory(X.shape[1], f"IVF{n_lists},Flat")
+        index.train(X)
+        index.add(X)
+        return index
+
+    ours = QKNeighbors(NEIGHBORS, n_lists=n_lists, nprobe=1, random_state=0)
+    calls, made = keeping({"QKNeighbors": lambda: ours.fit(X), "faiss": theirs})
+    seconds = alternate(calls, rounds=2, most=60)
+    made["faiss"].nprobe = nprobe
+    ids = {"QKNeighbors": ours.kneighbors(Q, NEIGHBORS, False, nprobe=nprobe),
+           "faiss": made["faiss"].search(Q, NEIGHBORS)[1]}  # fmt: skip
+    record = {"n_lists": n_lists, "nprobe": nprobe, "seconds": seconds,
+              "times_faster": seconds["faiss"] / seconds["QKNeighbors"],
+              "recall@10": {key: recall(value, true) for key, value in ids.items()}}  # fmt: skip
+    console.print(name, record)
+    return record
 
 
 def paper(name):
@@ -197,44 +219,21 @@ def scan_one(lists, kmeans, Q):
     return lists.search_preassigned(Q, 1, labels, np.zeros(labels.shape, np.float32))[1]
 
 
-def latency():
-    """Time one query at a time."""
-    records = []
-    for name, n_lists, nprobe in (("mnist", 1024, 8), ("mnist", 4096, 16), ("words", 1024, 16)):
-        X, Q, _, _ = split(name)
-        index = QKNeighbors(NEIGHBORS, n_lists=n_lists, nprobe=nprobe, random_state=0).fit(X)
-        plain = index.as_faiss_ivf()
-        calls = {"QKNeighbors": lambda q, i=index: i.kneighbors(q), "faiss IVFFlat": lambda q, p=plain: p.search(q, 10)}
-        times = {key: [] for key in calls}
-        for i in range(2000):
-            for key, call in calls.items():
-                start = time.perf_counter()
-                call(Q[i : i + 1])
-                times[key].append(1e6 * (time.perf_counter() - start))
-        records.append({"data": name, "n_lists": n_lists, "nprobe": nprobe, "microseconds": {
-            key: dict(zip(("p50", "p99"), np.percentile(value[100:], (50, 99)).tolist(), strict=True))
-            for key, value in times.items()}})  # fmt: skip
-        console.print(records[-1])
-    return records
-
-
 def plot():
     import matplotlib.pyplot as plt
 
     results = load("search")
-    names = [key.split(":")[1] for key in results if key.startswith("curves:")]
-    colours = {"QKNeighbors": "#0b6e4f", "faiss IVFFlat": "#c8553d", "faiss IVFFlat, HNSW coarse": "#e09f3e",
-               "faiss HNSW": "#3d5a80", "sklearn brute force": "black"}  # fmt: skip
-    styles = {256: ":", 1024: "-", 4096: "--", 16384: "-.", None: "-"}
-    figure, panels = plt.subplots(1, len(names), figsize=(5 * len(names), 4.4), layout="constrained", squeeze=False)
+    names = [key.split(":")[1] for key in results if key.startswith("rates:")]
+    colours = {"QKNeighbors": "#0b6e4f", "faiss IVFFlat": "#c8553d"}
+    styles = dict(zip(LISTS, (":", "-", "--"), strict=True))
+    figure, panels = plt.subplots(1, len(names), figsize=(4 * len(names), 4), layout="constrained", squeeze=False)
     for panel, name in zip(panels[0], names, strict=True):
-        records = results[f"curves:{name}"]["records"]
+        records = results[f"rates:{name}"]["records"]
         for method, n_lists in dict.fromkeys((r["method"], r["n_lists"]) for r in records):
             line = [r for r in records if (r["method"], r["n_lists"]) == (method, n_lists) and r["recall@10"] > 0.5]
-            panel.semilogy([r["recall@10"] for r in line], [r["queries_per_second"] for r in line], "o", ms=3,
-                           ls=styles[n_lists], color=colours[method],
-                           label=f"{method}, {n_lists} lists" if n_lists else method)  # fmt: skip
-        panel.set(title=name, xlabel="recall@10", ylabel="queries per second, in one batch")
+            panel.semilogy([r["recall@10"] for r in line], [r["queries_per_second"]["10000"] for r in line], "o", ms=3,
+                           ls=styles[n_lists], color=colours[method], label=f"{method}, {n_lists} lists")  # fmt: skip
+        panel.set(title=name, xlabel="recall@10", ylabel="queries per second, 10000 in a batch")
         panel.grid(alpha=0.3, which="both")
         panel.legend(fontsize=6)
     figure.savefig(DOCS / "search.png", dpi=120)
@@ -242,15 +241,15 @@ def plot():
 
 
 def main():
-    sections = {f"curves:{name}": lambda name=name: curves(name) for name in LISTS}
+    sections = {f"rates:{name}": lambda name=name: rates(name) for name in DATA} | {"graph": graph}
+    sections |= {f"build:{name}": lambda name=name: build(name) for name in DATA}
     sections |= {f"paper:{name}": lambda name=name: paper(name) for name in ("blobs", "mnist", "fashion-mnist")}
-    sections |= {"build": build, "latency": latency}
     asked = sys.argv[1:] or list(sections)
     for name in asked:
         if name == "plot":
             plot()
             continue
-        results = load("search")
+        results = {key: value for key, value in load("search").items() if key in sections}
         results[name] = sections[name]()
         results["machine"] = machine("faiss-cpu", "scikit-learn")
         save("search", results)

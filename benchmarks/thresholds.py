@@ -1,6 +1,6 @@
-"""The constants of the search and of Nyström features: prints what each of them is chosen by.
+"""The constants of Nyström features: prints what each of them is chosen by.
 
-    QUICKMEANS_DATA=... python -m benchmarks.thresholds [sharing product coarse sample iterations power small]
+    QUICKMEANS_DATA=... python -m benchmarks.thresholds [name of a function below ...]
 
 Times are ratios of calls that took turns in one run.
 """
@@ -12,71 +12,9 @@ import numpy as np
 
 from benchmarks.data import split
 from benchmarks.harness import alternate
-from quickmeans import QKNeighbors, QKNystroem, SparseProduct
+from quickmeans import QKNystroem, SparseProduct
 from quickmeans.data.rows import as_rows
 from quickmeans.nystroem.structured import Structured
-from quickmeans.search import pairs, scan
-from quickmeans.search.coarse import _n_listed
-
-DATA = ("mnist", "words")
-
-
-def scan_time(model, Q, m, shared, **constants):
-    """A call of the scan alone with other constants, and how many other queries a query shares its lists with."""
-    probes = model._index.probes(Q, m, 2)
-
-    def call():
-        with patch.object(scan, "_SHARED", shared), patch.multiple(pairs, _CLOSE=pairs._CLOSE, **constants):
-            scan.scan(model._lists, Q, probes, 10, 2)
-
-    return call, scan._mean_sharing(probes.lists)
-
-
-def sharing():
-    """_SHARED: time list by list over time query by query, by the number of other queries in a list."""
-    for name in DATA:
-        X, Q, _, _ = split(name)
-        model = QKNeighbors(10, n_lists=256, nprobe=8, random_state=0).fit(X)
-        for n in (8, 16, 32, 64, 128, 256):
-            by_list, shared = scan_time(model, Q[:n], 8, 0)
-            seconds = alternate({"list": by_list, "query": scan_time(model, Q[:n], 8, np.inf)[0]}, rounds=5)
-            print(f"{name}: {shared:.1f} other queries: {seconds['list'] / seconds['query']:.2f}")
-
-
-def product():
-    """_PRODUCT_...: time of a matrix product over time of faiss's scan, by the queries and rows of a list."""
-    for D in (32, 128, 784):
-        rng = np.random.default_rng(0)
-        for n_rows in (8, 16, 32, 64, 256):
-            X = rng.standard_normal((64 * n_rows, D)).astype(np.float32)
-            model = QKNeighbors(10, n_lists=64, nprobe=1, random_state=0).fit(X)
-            line = []
-            for n_queries in (4, 8, 16, 32, 64):
-                Q = rng.standard_normal((64 * n_queries, D)).astype(np.float32)
-                always = {"_PRODUCT_QUERIES": 1, "_PRODUCT_ROWS": 1}
-                calls = {"product": scan_time(model, Q, 1, 0, _PRODUCT_DISTANCES=0, **always)[0],
-                         "pairs": scan_time(model, Q, 1, 0, _PRODUCT_DISTANCES=np.inf, **always)[0]}  # fmt: skip
-                seconds = alternate(calls, rounds=5)
-                line.append(f"{n_queries}: {seconds['product'] / seconds['pairs']:.2f}")
-            print(f"D = {D}, {n_rows} rows per list, by queries per list:", ", ".join(line))
-
-
-def coarse():
-    """_n_listed: the share of the m nearest lists that the product finds, with as many candidates or fewer."""
-    for name in DATA:
-        X, Q, _, _ = split(name)
-        Q = np.ascontiguousarray(Q[:2000])
-        for n_lists in (256, 1024):
-            model = QKNeighbors(10, n_lists=n_lists, nprobe=1, random_state=0).fit(X)
-            index, distances = model._index, model.quantizer_.transform(Q)
-            for m in (2, 8, 32):
-                true = np.argsort(distances, axis=1)[:, :m]
-                listed = _n_listed(m, index.n_candidates)
-                shares = {}
-                for n in (m, m + m // 2, listed, 2 * listed):
-                    lists = index.assigner.nearest(Q, m, n, 2)[0]
-                    shares[n] = round(float((lists[:, :, None] == true[:, None]).any(2).mean()), 4)
-                print(f"{name}, {n_lists} lists, m = {m}, {listed} listed: {shares}")
 
 
 def sample():
@@ -89,6 +27,20 @@ def sample():
             parts = [X[i * 4000 : i * 4000 + n] for i in range(4)]
             ratios = [small.approximation_error(part) / dense.approximation_error(part) for part in parts]
             print(f"{name}: {n} rows: {np.mean(ratios):.4f} +- {np.std(ratios):.4f}")
+
+
+def refinement():
+    """_RATE and _STEPS of refined landmarks: the error of 1000 test rows over that of k-means landmarks."""
+    for name in ("mnist", "words", "blobs", "convnet"):
+        X, test, *_ = split(name)
+        X, test = X / np.abs(X).max(), test[:1000] / np.abs(X).max()
+        options = {"gamma": "mean-distance", "n_components": 128, "random_state": 0}
+        dense = QKNystroem(landmarks="kmeans", **options).fit(X).approximation_error(test)
+        for steps in (0, 30, 60):
+            for rate in (0.005, 0.01, 0.02, 0.05)[: 4 if steps else 1]:
+                with patch.multiple("quickmeans.nystroem.refinement", _STEPS=steps, _RATE=rate):
+                    error = QKNystroem(compression=5, **options).fit(X).approximation_error(test)
+                print(f"{name}, {steps} steps, rate {rate}: {error / dense:.3f}", flush=True)
 
 
 def iterations():
@@ -130,7 +82,7 @@ def small():
 
 
 if __name__ == "__main__":
-    sections = (sharing, product, coarse, sample, iterations, power, small)
+    sections = (sample, refinement, iterations, power, small)
     for section in sections:
         if not sys.argv[1:] or section.__name__ in sys.argv[1:]:
             print(section.__doc__)

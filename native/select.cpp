@@ -194,27 +194,4 @@ void match_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns,
     }
 }
 
-void smallest(const float* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t k, float* values,
-              std::int64_t* columns, const Poll& poll) {
-    Pacer pacer{poll};
-    using Entry = std::pair<float, std::int64_t>;
-    std::vector<Entry> heap(std::size_t(k), Entry{});  // with the largest of them on top
-    for (std::int64_t i = 0; i < n_rows; ++i, pacer.did(n_columns + 16 * k)) {
-        const float* row = M + i * n_columns;
-        for (std::int64_t j = 0; j < k; ++j) heap[std::size_t(j)] = {row[j], j};
-        std::make_heap(heap.begin(), heap.end());
-        for (std::int64_t j = k; j < n_columns; ++j) {
-            if (!(row[j] < heap.front().first)) continue;
-            std::pop_heap(heap.begin(), heap.end());
-            heap.back() = {row[j], j};
-            std::push_heap(heap.begin(), heap.end());
-        }
-        std::sort_heap(heap.begin(), heap.end());
-        for (std::int64_t j = 0; j < k; ++j) {
-            values[i * k + j] = heap[std::size_t(j)].first;
-            columns[i * k + j] = heap[std::size_t(j)].second;
-        }
-    }
-}
-
 }  // namespace quickmeans

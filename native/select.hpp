@@ -1,4 +1,4 @@
-// The largest or smallest entries of rows and columns.
+// The largest entries of rows and columns.
 #pragma once
 
 #include "kernels/types.hpp"
@@ -16,10 +16,5 @@ void mark_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, 
 // row comes first, then the lower column. Zeros and NaN are never chosen. M has at most 2^32 entries.
 void match_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t stride,
                    std::int64_t per_row, std::int64_t per_column, unsigned char* kept, const Poll& poll);
-
-// The k smallest numbers of every row in ascending order, ties to the lower column, and their columns. k is at most
-// n_columns. NaN is not smaller than any number.
-void smallest(const float* M, std::int64_t n_rows, std::int64_t n_columns, std::int64_t k, float* values,
-              std::int64_t* columns, const Poll& poll);
 
 }  // namespace quickmeans

@@ -16,8 +16,11 @@ import quickmeans
 from quickmeans import InvalidModelError, QKMeans, QKNeighbors, load, open_rows
 from quickmeans.files import indexes
 from quickmeans.search import input as search_input
+from quickmeans.search.coarse import CoarseSettings, NearestLists
 from quickmeans.search.ids import RowIds
+from quickmeans.search.index import InvertedIndex
 from quickmeans.search.input import ArrayInput, SourceInput
+from quickmeans.search.lists import make_lists
 from quickmeans.search.metrics import METRICS
 from quickmeans.search.storage import write_lists
 from quickmeans.search.tuning import fewest_probes
@@ -140,7 +143,7 @@ def test_forged_ids(tmp_path, change):
     index = built(WORDS)
     state = index.to_state()
     state.tensors = change(state.tensors)
-    indexes.write(tmp_path / "index", state, lambda write: write_lists(index._lists, write))
+    indexes.write(tmp_path / "index", state, lambda write: write_lists(index._index.lists, write))
     with pytest.raises(InvalidModelError, match="index is not a valid model"):
         load(tmp_path / "index")
 
@@ -194,7 +197,7 @@ def test_a_file_that_fails_leaves_the_index(blocks):
     def chunks():
         reads.append(1)
         yield X[:200]
-        if len(reads) > 3:  # after it was opened, counted and labelled
+        if len(reads) > 2:  # after it was opened and labelled
             raise OSError("gone")
         yield X[200:]
 
@@ -257,9 +260,13 @@ def test_blocks_find_the_same_recall(blocks, metric):
     coarse = QKMeans(40, random_state=0).fit(prepared)
     sample = np.arange(0, 1000, 9)
 
+    similarity = METRICS[metric].similarity
+    finder = NearestLists(coarse.cluster_centers_, CoarseSettings(), 1, similarity=similarity)
+    lists = make_lists(coarse.cluster_centers_, "flat", similarity)
+    index = InvertedIndex(lists, RowIds(np.zeros(0, bool)), METRICS[metric], coarse.assigner_, finder)
+
     def found(given):
-        similarity = METRICS[metric].similarity
-        return fewest_probes(given, sample, coarse.labels_, coarse.cluster_centers_, 5, 0.9, similarity, 1)
+        return fewest_probes(given, sample, given.take(sample), coarse.labels_, index, 5, 0.9, 1)
 
     in_blocks = SourceInput(open_rows(rows), METRICS[metric])
     assert len(list(in_blocks.blocks())) > 5

@@ -141,9 +141,11 @@ def match_largest(rng):
     return lambda: [kernels.match_largest(M, 2, 2) for _ in range(10)]
 
 
-def smallest(rng):
-    M = np.broadcast_to(rng.standard_normal(20_000).astype(np.float32), (5000, 20_000)).copy()
-    return lambda: [kernels.smallest(M, 5000) for _ in range(10)]
+def scan(rng):
+    rows, ids = rng.standard_normal((100_000, 64), np.float32), np.arange(100_000)
+    lists = kernels.RowLists(1, 64, similarity=False)
+    lists.set(np.zeros(1, np.int64), np.array([rows.ctypes.data]), np.array([ids.ctypes.data]), np.array([len(rows)]))
+    return lambda: lists.search(rows, np.zeros((len(rows), 1), np.int64), 5, 2)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def smallest(rng):
         settling,
         mark_largest,
         match_largest,
-        smallest,
+        scan,
     ],
     ids=lambda problem: problem.__name__,
 )

@@ -326,7 +326,7 @@ def test_layouts_are_made_right_for_every_kernel(rng, layout):
             kernels.seed(array(60, 7), weights, 3, change(np.linspace(0, 0.75, 16).reshape(8, 2)), 1),
             kernels.masked_product(array(20, 7), array(7, 6), support, 1),
             kernels.mark_largest(array(8, 9), 2, 3), kernels.match_largest(array(8, 9), 2, 3),
-            *kernels.smallest(array(8, 9), 4), *kernels.group_by_label(array(60, dtype=np.int64), 9),
+            *kernels.group_by_label(array(60, dtype=np.int64), 9),
             kernels.Product([array(4, 7)], np.dtype(np.float64)).apply(x, 1),
         ]  # fmt: skip
 
@@ -368,19 +368,8 @@ def test_arrays_to_be_changed_must_be_right():
         (lambda x: _palm(x, np.ones(3), []), "wrong number of sets"),
         (lambda x: _palm(x, np.ones(3), [np.ones((3, 2))], per_row=-1), "negative number of entries"),
         (lambda x: kernels.mark_largest(x, -1, 0), "negative"),
-        (lambda x: kernels.smallest(x, 3), "values or columns"),
-        (lambda x: kernels.smallest(x, 0), "values or columns"),
     ],
 )
 def test_native_calls_check_sizes_and_bounds(call, message):
     with pytest.raises(ValueError, match=message):
         call(np.ones((3, 2)))
-
-
-@pytest.mark.parametrize("k", [1, 3, 40])
-def test_smallest_of_rows(rng, k):
-    M = rng.integers(10, size=(50, 40)).astype(np.float32)  # with ties
-    values, columns = kernels.smallest(M, k)
-    order = np.argsort(M, axis=1, kind="stable")[:, :k]
-    assert values.tolist() == np.take_along_axis(M, order, 1).tolist()
-    assert columns.tolist() == order.tolist()

@@ -19,8 +19,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quickmeans
 from quickmeans import InvalidModelError, QKMeans, QKNeighbors, QKNeighborsTransformer
-from quickmeans.search import pairs as pairs_module
-from quickmeans.search import scan as scan_module
 from quickmeans.search.lists import list_sizes
 
 
@@ -85,33 +83,13 @@ def test_all_lists_give_all_neighbours(metric, n_queries):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "inner_product", "cosine"])
-def test_both_ways_through_the_lists_agree(metric, monkeypatch):
+@pytest.mark.parametrize("nprobe", [1, 6])
+def test_a_query_gets_the_same_bits_whatever_comes_with_it(metric, nprobe):
     model = index(metric=metric).fit(X)
-    probes = model._index.probes(Q, 6, 1)
-    results = []
-    for shared, products in ((np.inf, 0), (0, np.inf), (0, 0)):  # by query, by pairs, by products
-        monkeypatch.setattr(scan_module, "_SHARED", shared)
-        monkeypatch.setattr(pairs_module, "_PRODUCT_DISTANCES", products)
-        monkeypatch.setattr(pairs_module, "_PRODUCT_QUERIES", 1)
-        monkeypatch.setattr(pairs_module, "_PRODUCT_ROWS", 1)
-        results += [scan_module.scan(model._lists, Q, probes, 7, n_threads) for n_threads in (1, 3)]
-    for values, ids in results[1:]:
-        np.testing.assert_allclose(values, results[0][0], rtol=1e-4, atol=1e-5)
-        assert (ids == results[0][1]).mean() > 0.999
-
-
-def test_sharing_of_lists_by_hand():
-    """Three pairs have two others in their list, two have one, one has none."""
-    assert scan_module._mean_sharing(np.array([[0, 1], [0, 7], [0, 1]])) == pytest.approx((3 * 2 + 2 * 1) / 6)
-
-
-def test_blocks_of_candidates(monkeypatch):
-    model = index().fit(X)
-    whole = model.kneighbors(Q)
-    monkeypatch.setattr(scan_module, "_CANDIDATES", 1)
-    monkeypatch.setattr(scan_module, "_SHARED", 0)
-    for expected, got in zip(whole, model.kneighbors(Q), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-5)
+    whole = model.kneighbors(Q, 7, nprobe=nprobe)
+    for part in (slice(0, 1), slice(3, 5), slice(10, 40)):
+        for expected, got in zip(whole, model.kneighbors(Q[part], 7, nprobe=nprobe), strict=True):
+            np.testing.assert_array_equal(got, expected[part])
 
 
 def test_a_row_is_its_own_neighbour_at_distance_zero():
@@ -288,7 +266,7 @@ def test_enough_neighbours_from_short_lists():
 def test_duplicates():
     same = np.repeat(rows(20), 50, axis=0)
     model = index().fit(same)
-    assert (list_sizes(model._lists) == 0).any()
+    assert (list_sizes(model._index.lists) == 0).any()
     distances, ids = model.kneighbors(same[::50], 50)
     assert not distances.any()
     assert np.sort(ids, axis=1).tolist() == np.arange(1000).reshape(20, 50).tolist()
@@ -534,3 +512,16 @@ def test_a_failed_fit_leaves_the_earlier_one():
     with pytest.raises(ValueError, match="in row 0"):
         model.fit(np.full((50, 8), np.nan))
     assert model.kneighbors(Q, 1)[1].shape == (100, 1)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_centroids_are_fitted_to_a_sample(metric):
+    model = index(metric=metric, n_train=500, recall=0.9, nprobe="auto").fit(X)
+    assert model.n_train_ == 500
+    assert model.recall_ >= 0.9
+    assert model.n_samples_fit_ == 2000
+    expected = true_neighbors(X, Q, 5, metric)[1]
+    assert recall(model.kneighbors(Q, 5, return_distance=False, nprobe=40), expected) == 1
+    assert index(n_train=10**6, nprobe=3).fit(X).n_train_ == 2000
+    with pytest.raises(ValueError, match="n_train=39 must not be below the number of lists, 40"):
+        index(n_train=39).fit(X)

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -196,7 +197,8 @@ def test_compression_is_the_users_or_found(points):
     found = QKNystroem(**options).fit(X)
     asked = QKNystroem(compression=8, **options).fit(X)
     assert asked.product_.macs <= 60 * 200 / 8
-    assert found.product_.macs <= 60 * 200 / 2.5
+    assert found.compression_ == 60 * 200 / found.product_.macs >= 2.5
+    assert dense.compression_ == 1
     assert found.approximation_error(X) <= 1.03 * dense.approximation_error(X)
 
 
@@ -219,15 +221,15 @@ def test_compressed_points_where_rows_have_nothing_in_common(rng):
     """Equal shares of the entries of every row, where least squares would starve some."""
     points = rng.standard_normal((100, 300)) * np.where(np.arange(100) < 90, 1.0, 1e-3)[:, None]
 
-    def error(product):
+    def excess(product):
         kept = (product.toarray() != 0).sum(axis=1)
         return 1.0 if kept.max() == 300 or (kept > 0).all() else 2.0
 
-    product = compressed(points, np.ones(100), "auto", error, np.dtype(np.float32))
+    judge = SimpleNamespace(excess=excess, refined=lambda product: product)
+    product = compressed(points, np.ones(100), "auto", judge, np.dtype(np.float32))
     assert product.macs == 100 * (300 // 40)
     assert product.dtype == np.float32
-    assert compressed(points, np.ones(100), 1.0, error, np.dtype(np.float32)).nnz == 30000
-    assert compressed(points, np.ones(100), 1e6, error, np.dtype(np.float32)).nnz == 30000  # no room: as they are
+    assert compressed(points, np.ones(100), 1e6, judge, np.dtype(np.float32)).nnz == 30000  # no room: as they are
 
 
 def test_largest_per_row():

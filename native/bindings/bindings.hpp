@@ -17,5 +17,6 @@ void bind_solvers(nanobind::module_& m);
 void bind_palm(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);
 void bind_balance(nanobind::module_& m);
+void bind_scan(nanobind::module_& m);
 
 }  // namespace quickmeans

@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -61,15 +62,14 @@ BoundGroups<T> make_groups(Matrix<T> centers, Vector<double> center_offset, Vect
 template <class T>
 std::pair<std::int64_t, std::int64_t> assign(const BoundGroups<T>& self, const AnyArray& x, Assignment<T>& assignment,
                                              std::int64_t first, const std::optional<Vector<std::int64_t>>& index,
-                                             double reach, bool known, bool exact_scores, int n_threads) {
+                                             double reach, bool known, int n_threads) {
     require(reach >= 0, "reach must not be negative");
     GroupJob<T> job = self.groups->job();
     job.rows = view_of(x, self.groups->n_columns(), index);
     set_results(job, x, assignment, first);
     job.second = assignment.second + first;
-    job.reach = T(reach * self.groups->mean_square());
+    job.reach = T(reach * std::sqrt(self.groups->mean_square()));
     job.known = known;
-    job.exact_scores = exact_scores;
     GroupCounts counts;
     std::int64_t bad = -1;
     {
@@ -88,7 +88,7 @@ void bind(nb::module_& m, const char* name) {
                     "mean"_a.noconvert(), "directions"_a.noconvert(), "points"_a.noconvert(), "labels"_a.noconvert(),
                     "n_groups"_a, "n_narrow"_a, "spherical"_a, "isa"_a = "")
         .def("assign", &assign<T>, "x"_a.noconvert(), "assignment"_a, "first"_a, "index"_a.noconvert().none(),
-             "reach"_a, "known"_a, "exact_scores"_a, "n_threads"_a);
+             "reach"_a, "known"_a, "n_threads"_a);
 }
 
 }  // namespace

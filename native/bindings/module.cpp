@@ -18,4 +18,5 @@ NB_MODULE(_native, m) {
     quickmeans::bind_palm(m);
     quickmeans::bind_selection(m);
     quickmeans::bind_balance(m);
+    quickmeans::bind_scan(m);
 }

@@ -1,4 +1,4 @@
-// The largest or smallest entries of rows and columns.
+// The largest entries of rows and columns.
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "select.hpp"
@@ -16,21 +16,12 @@ void choose(Matrix<double> M, std::int64_t per_row, std::int64_t per_column, Cel
     Choice(M.data(), n, m, m, per_row, per_column, reinterpret_cast<unsigned char*>(kept.data()), Interrupts());
 }
 
-void smallest_of_rows(Matrix<float> M, Cells<float> values, Cells<std::int64_t> columns) {
-    const auto n = std::int64_t(M.shape(0)), m = std::int64_t(M.shape(1)), k = std::int64_t(values.shape(1));
-    require(has_shape(values, n, k) && has_shape(columns, n, k) && k >= 1 && k <= m,
-            "wrong shape of values or columns");
-    nb::gil_scoped_release release;
-    smallest(M.data(), n, m, k, values.data(), columns.data(), Interrupts());
-}
-
 }  // namespace
 
 void bind_selection(nb::module_& m) {
     m.def("mark_largest", &choose<mark_largest>, "M"_a.noconvert(), "per_row"_a, "per_column"_a, "kept"_a.noconvert());
     m.def("match_largest", &choose<match_largest>, "M"_a.noconvert(), "per_row"_a, "per_column"_a,
           "kept"_a.noconvert());
-    m.def("smallest", &smallest_of_rows, "M"_a.noconvert(), "values"_a.noconvert(), "columns"_a.noconvert());
 }
 
 }  // namespace quickmeans

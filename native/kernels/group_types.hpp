@@ -32,16 +32,16 @@ struct GroupJob {
     const T* gain;                // IN  n_centers  (|c_k|^2 - |c~_k|^2) / 2
     T largest_gain;               // IN
     bool spherical;               // IN  whether the points of rows are those of x / |x|
-    T reach;                      // IN  how much farther than its nearest group a row looks, squared, unless `known`
-    T limit;                      // IN  rows must lie in [-limit, limit]
-    T rounding;                   // IN  scores are rounded by at most this share of |x - m|^2 + `scale`
-    T scale;                      // IN
-    bool known;                   // IN  whether labels and best are those of some center, to be made certain
-    bool exact_scores;            // IN  false: a row with one candidate gets a lower bound of its score
-    std::int32_t* labels;         // OUT, and IN if known
-    T* best;                      // OUT, and IN if known  the exact score
-    T* second;                    // OUT  the largest exact score of another candidate
-    T* norms;                     // OUT  squared distance from the mean
+    T reach;     // IN  a row looks this much times the distance of its first center farther than its nearest group,
+                 // squared, unless `known`
+    T limit;     // IN  rows must lie in [-limit, limit]
+    T rounding;  // IN  scores are rounded by at most this share of |x - m|^2 + `scale`
+    T scale;     // IN
+    bool known;  // IN  whether labels and best are those of some center, to be made certain
+    std::int32_t* labels;  // OUT, and IN if known
+    T* best;               // OUT, and IN if known  the exact score
+    T* second;             // OUT  the largest exact score of another candidate
+    T* norms;              // OUT  squared distance from the mean
 };
 
 // Rows that are worked on together, in the order of their nearest groups.
@@ -59,7 +59,8 @@ template <class T>
 struct GroupSearch {
     T threshold;  // no center with a lower score is nearest, if margin and reach hold
     T best, second;
-    T inside;  // the square of the coordinates that groups have, if `known`
+    T inside;   // the square of the coordinates that groups have, if `known`
+    T farther;  // else, how much farther than its nearest group the row looks, squared
     std::int32_t label, n_listed, n_settled, n_seen;
 };
 

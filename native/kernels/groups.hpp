@@ -13,12 +13,12 @@
 //
 //     |A'y - g| > sqrt(|y|^2 - 2 t) + r,
 //
-// which decides where results must be certain. Else a row looks into the groups with
+// which decides where results must be certain. Else a row first looks into its nearest group, finds a center at the
+// distance d there, and then looks into the groups with
 //
-//     |A'y - g|^2 <= min_h |A'y - h|^2 + reach,
+//     |A'y - g|^2 <= min_h |A'y - h|^2 + reach d,
 //
-// because for most rows the bound says much less than that. A row is first compared with its nearest group, which gives
-// the threshold. All rows of a chunk that look into a group do so together.
+// because for most rows the bound says much less than that. All rows of a chunk that look into a group do so together.
 // Members that reach the threshold are candidates, which exact scores decide among. A row takes the same steps in the
 // same order whatever rows are with it, so it has the same results.
 #pragma once
@@ -60,7 +60,7 @@ struct GroupChunk {
     void begin(std::int64_t i) const {
         const T low = -T(__builtin_inf());
         GroupSearch<T>& s = m.search[i];
-        s = {low, low, low, 0, 0, 0, 0, 0};
+        s = {low, low, low, 0, 0, 0, 0, 0, 0};
         if (!job.known) return;
         s.label = job.labels[place(i)];
         s.best = job.best[place(i)];
@@ -97,20 +97,47 @@ struct GroupChunk {
         if (wins) s.best = score, s.label = std::int32_t(k);
     }
 
+    // Settle the best candidate of the nearest group, whose distance says how far the row looks.
+    void look_once(std::int64_t i) const {
+        GroupSearch<T>& s = m.search[i];
+        if (s.best == -T(__builtin_inf())) {
+            const int at = largest_listed(i);
+            const std::int32_t label = take(i, at);
+            settle(i, plain_row(job.rows, row(i), m.line), label);
+            raise(i, s.best);
+        }
+        const T squared = square(i) - 2 * least(i, s.best);
+        s.farther = squared > 0 ? job.reach * T(__builtin_sqrt(double(squared))) : T(0);
+    }
+
+    // The place on the list of a row of the candidate with the largest score.
+    int largest_listed(std::int64_t i) const {
+        const T* const scores = m.scores + i * kGroupListed;
+        const std::int32_t* const labels = m.labels + i * kGroupListed;
+        int at = m.search[i].n_listed - 1;
+        for (int j = 0; j < m.search[i].n_listed; ++j)
+            if (comes_before(scores[j], labels[j], scores[at], labels[at])) at = j;
+        return at;
+    }
+
+    // Take a candidate off the list.
+    std::int32_t take(std::int64_t i, int at) const {
+        T* const scores = m.scores + i * kGroupListed;
+        std::int32_t* const labels = m.labels + i * kGroupListed;
+        const std::int32_t label = labels[at];
+        scores[at] = scores[--m.search[i].n_listed];
+        labels[at] = labels[m.search[i].n_listed];
+        return label;
+    }
+
     // Settle the candidates of a row: the one with the largest score first, then those that may still be better.
     __attribute__((noinline)) void settle_listed(std::int64_t i) const {
         GroupSearch<T>& s = m.search[i];
-        T* const scores = m.scores + i * kGroupListed;
-        std::int32_t* const labels = m.labels + i * kGroupListed;
         const T* const x = plain_row(job.rows, row(i), m.line);
         for (bool first = true; s.n_listed > 0; first = false) {
-            int at = s.n_listed - 1;
-            for (int j = 0; first && j < s.n_listed; ++j)
-                if (comes_before(scores[j], labels[j], scores[at], labels[at])) at = j;
-            const T score = scores[at];
-            const std::int32_t label = labels[at];
-            scores[at] = scores[--s.n_listed];
-            labels[at] = labels[s.n_listed];
+            const int at = first ? largest_listed(i) : s.n_listed - 1;
+            const T score = m.scores[i * kGroupListed + at];
+            const std::int32_t label = take(i, at);
             if (score < s.threshold || score + job.gain[label] < least(i, s.best)) continue;
             settle(i, x, label);
             raise(i, s.best);
@@ -155,12 +182,7 @@ struct GroupChunk {
     // Settle the last candidates of a row and store its results.
     void end(std::int64_t i) const {
         GroupSearch<T>& s = m.search[i];
-        if (s.n_listed == 1 && s.best == -T(__builtin_inf()) && !job.exact_scores) {
-            s.label = m.labels[i * kGroupListed];
-            s.best = job.spherical ? (s.threshold + T(0.5)) * T(__builtin_sqrt(double(norm(i)))) : s.threshold;
-        } else {
-            settle_listed(i);
-        }
+        settle_listed(i);
         job.labels[place(i)] = s.label;
         job.best[place(i)] = s.best;
         job.second[place(i)] = s.second;
@@ -265,7 +287,7 @@ void mark_groups(const GroupChunk<T>& chunk, const PointGroup<T>& group, std::in
     for (int r = 0; r < group.count; ++r) {
         const std::int64_t i = group.rows[r];
         const T room = job.known ? chunk.room(i) : T(0);
-        const T score = chunk.block.closest[chunk.in_block(i)] - job.reach / 2;
+        const T score = chunk.block.closest[chunk.in_block(i)] - chunk.m.search[i].farther / 2;
         const std::int64_t nearest = job.known ? -1 : chunk.block.nearest[chunk.in_block(i)];
         for (int v = 0; v < kPanel; v += W) {
             const Vec<T> far = room + load(job.radii + g + v);
@@ -314,6 +336,7 @@ void search_groups(const GroupJob<T>& job, const GroupBlock<T>& block, const Ran
         const std::int32_t g = block.nearest[chunk.in_block(i)];
         for (n = 1; i + n < rows.count && block.nearest[chunk.in_block(i + n)] == g;) ++n;
         look_into(chunk, g, n, [&](std::int64_t j) { return i + j; });
+        for (std::int64_t j = i; j < i + n; ++j) chunk.look_once(j);
     }
     look_around(chunk);
     for (std::int64_t i = 0; i < rows.count; ++i) chunk.prune(i);

@@ -17,6 +17,7 @@
 #include "nearest.hpp"
 #include "on_support.hpp"
 #include "panel.hpp"
+#include "scan.hpp"
 #include "seeding.hpp"
 #include "shortlist.hpp"
 #include "sparse.hpp"
@@ -85,7 +86,10 @@ constexpr InstructionSet kInstructionSet{
                  .inner_product = inner_product,
                  .transpose = transpose_cells,
                  .weigh_and_subtract = weigh_and_subtract,
-                 .scale_cells = scale_cells},
+                 .scale_cells = scale_cells,
+                 .scan_list = scan_list,
+                 .sort_best = sort_best,
+                 .project = project},
 };
 
 }  // namespace quickmeans::QM_ISA

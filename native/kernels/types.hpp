@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "csr_types.hpp"
+#include "scan_types.hpp"
 #include "solver_types.hpp"
 
 namespace quickmeans {
@@ -380,6 +381,9 @@ struct Routines {
     void (*transpose)(const double* a, std::int64_t n, std::int64_t m, double* out);
     void (*weigh_and_subtract)(double* V, const double* weights, const double* H, std::int64_t n, std::int64_t m);
     void (*scale_cells)(double* V, const double* row, const double* column, std::int64_t n, std::int64_t m);
+    void (*scan_list)(const ScanJob&, const ScanList&, const std::int64_t* members, std::int64_t count, const Poll&);
+    void (*sort_best)(const ScanJob&, const Range& queries);
+    void (*project)(const ProjectJob&, const Range& queries, const Poll&);
 };
 
 struct InstructionSet {

@@ -14,6 +14,7 @@
 #include "dispatch.hpp"
 #include "distances.hpp"
 #include "local_search.hpp"
+#include "scan.hpp"
 #include "screen.hpp"
 #include "search.hpp"
 #include "seeding.hpp"
@@ -333,6 +334,30 @@ void test_csr(const InstructionSet& set) {
     check(same(means[0], means[1]) && same(distances[0], distances[1]) && same(chosen[0], chosen[1]), "CSR rows");
 }
 
+// Threads that share queries, and threads with queries of their own: many short rows, few long ones.
+void test_scan(const char* isa) {
+    const std::int64_t n_lists = 50, m = 5, k = 8;
+    for (const std::int64_t D : {8, 600}) {
+        const std::int64_t n_rows = D == 8 ? 20 : 40, n = D == 8 ? 20000 : 1000;
+        const auto rows = normal<float>(n_lists * n_rows * D, 0), queries = normal<float>(n * D, 1);
+        std::vector<std::int64_t> ids(static_cast<std::size_t>(n_lists * n_rows)), probes;
+        for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = std::int64_t(i);
+        RowLists lists(n_lists, D, false, isa);
+        for (std::int64_t i = 0; i < n_lists; ++i)
+            lists.set(i, {rows.data() + i * n_rows * D, ids.data() + i * n_rows, n_rows});
+        for (std::int64_t i = 0; i < n * m; ++i) probes.push_back((i / m + i % m * 7) % n_lists);
+        std::vector<float> values[2];
+        std::vector<std::int64_t> found[2];
+        for (int i = 0; i < 2; ++i) {
+            values[i].resize(std::size_t(n * k));
+            found[i].resize(std::size_t(n * k));
+            lists.search(queries.data(), {probes.data(), n, m}, k, values[i].data(), found[i].data(), i ? kThreads : 1,
+                         kQuiet);
+        }
+        check(same(values[0], values[1]) && found[0] == found[1], "scan");
+    }
+}
+
 // The third poll throws: the call ends early and passes the exception on, and the next call is not harmed. A call in
 // which the other threads do nearly all polls less often; the third poll is one of a later call then.
 void test_interrupt(const char* isa) {
@@ -371,6 +396,7 @@ int main() {
         test_search(set);
         test_local_search(set);
         test_csr(set);
+        test_scan(isa.c_str());
         for (int i = 0; i < 10; ++i) test_interrupt(isa.c_str());
         std::printf("%s: all kernels agree on %d threads\n", isa.c_str(), kThreads);
     }

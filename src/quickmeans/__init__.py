@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quickmeans.sweeps import sweep
     from quickmeans.transform import SparseProduct
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 __all__ = [
     "InvalidModelError",
     "QKMeans",

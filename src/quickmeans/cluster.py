@@ -83,8 +83,8 @@ class QKMeans(
         the features.
     search : {"auto", "none", "thorough"}, default="auto"
         How long to look for better centroids than those that iterations from `init` lead to, by moves that are kept
-        only if the objective falls. "auto": for as much work as 16 passes, if `init` is a name. "none": not at all.
-        "thorough": ten times as long, also from an array or a callable.
+        only if the objective falls. "auto": for as much work as 16 passes, or two for each of fewer than 8 iterations,
+        if `init` is a name. "none": not at all. "thorough": ten times as long, also from an array or a callable.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" compares directions: minimise :math:`\sum_i w_i \|x_i / |x_i| - u_k\|^2` over centroids of length one
         (spherical k-means), which is twice the sum of :math:`w_i (1 - \cos)`. Needs a shortlist.

@@ -73,15 +73,16 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_components : int, default=100
         The number K of landmarks and features; at most the number of rows.
     landmarks : str, array-like of shape (K, n_features) or QKMeans, default="qkmeans"
-        "qkmeans": k-means centroids, compressed. "kmeans": the centroids themselves. "uniform": rows of X. "leverage":
-        rows drawn by their ridge leverage scores. "hadamard", "haar": rows of X with the signs, or on the supports, of
-        rows of the transform; "kmeans-hadamard": such landmarks learned by k-means. An array: these points. A QKMeans:
-        its centroids, compressed unless they are rows of a product already; it is cloned and fitted first if it is not
-        fitted. With an array or a QKMeans `n_components` is ignored.
+        "qkmeans": k-means centroids, compressed, and refined on the error of the Gaussian kernel. "kmeans": the
+        centroids themselves. "uniform": rows of X. "leverage": rows drawn by their ridge leverage scores. "hadamard",
+        "haar": rows of X with the signs, or on the supports, of rows of the transform; "kmeans-hadamard": such
+        landmarks learned by k-means. An array: these points. A QKMeans: its centroids, compressed unless they are rows
+        of a product already; it is cloned and fitted first if it is not fitted. With an array or a QKMeans
+        `n_components` is ignored.
     compression : float or "auto", default="auto"
         K D over the multiply-adds of the product, for compressed centroids. "auto" is the highest of 2.5, 5, 10, 20 and
-        40 at which the error on a sample of rows exceeds that of the centroids themselves by at most 2 %, or 1 if there
-        is none.
+        40 at which the error on held-out rows exceeds that of the centroids themselves by at most 2.5 %, or 1 if there
+        is none; then the landmarks are the centroids. `compression_` says what it is.
     random_state : int, RandomState instance or None, default=None
         Seeds the choice of landmarks and samples.
     n_threads : int, default=None
@@ -98,6 +99,8 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         :math:`W^{-1/2}`, with the eigenvalues of W clipped from below.
     product_ : SparseProduct
         Its rows plus `mean_` are the landmarks.
+    compression_ : float
+        K D over the multiply-adds of `product_`; 1 for dense landmarks.
     mean_ : ndarray of shape (n_features,)
         The mean of X, or zero for dense landmarks and kernels other than "rbf".
     kernel_ : str or pair of callables
@@ -176,6 +179,7 @@ class QKNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         kernel, (degree, coef0) = self.kernel_, self._powers
         self.product_, self.mean_ = landmarks.product, landmarks.mean
         self.components_ = landmarks.rows().astype(landmarks.product.dtype)
+        self.compression_ = self.components_.size / max(self.product_.macs, 1)
         self._values = make_kernel(kernel, self.gamma_, degree, coef0, landmarks)
         self._n_features_out = len(self.components_)
 

@@ -18,12 +18,13 @@ from quickmeans.data.features import check_features, with_columns
 from quickmeans.data.open import as_source
 from quickmeans.files import container, indexes
 from quickmeans.rollback import unchanged_on_error
+from quickmeans.search.coarse import CoarseSettings, NearestLists, chosen
 from quickmeans.search.ids import RowIds
 from quickmeans.search.index import InvertedIndex
 from quickmeans.search.input import ArrayInput, Input, SourceInput
-from quickmeans.search.lists import Lists, add_rows, build_lists, check_payload, exported, faiss_library, remove_rows
+from quickmeans.search.lists import Lists, build_lists, check_payload, exported, faiss_library
 from quickmeans.search.metrics import METRICS, Metric
-from quickmeans.search.queries import NeighborQueries, check_radius
+from quickmeans.search.queries import NeighborQueries, check_nprobe, check_radius
 from quickmeans.search.rows import as_float32
 from quickmeans.search.storage import write_lists
 from quickmeans.search.training import train
@@ -32,6 +33,7 @@ from quickmeans.state import State, storable_parameters
 from quickmeans.threads import resolve_threads
 
 _NOT_STORED = {"n_threads", "quantizer"}
+_ROWS_PER_LIST = 128  # that the centroids are fitted to by default; faiss takes at most 256
 _TRAINING_ITERATIONS = 10  # as faiss trains the centroids of its inverted lists
 
 
@@ -59,6 +61,9 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         `recall` of its true neighbours; the centroids are trained without this sample. 1 is the search of the paper.
     recall : float, default=0.95
         The share of the `n_neighbors` nearest rows that ``nprobe="auto"`` aims at.
+    n_train : int or "auto", default="auto"
+        The most rows that the centroids are fitted to, drawn at random; all rows are then assigned to them. "auto" is
+        128 per list.
     payload : str, default="flat"
         What the lists keep of a row: "flat" all of it, "sq8" one byte per feature, "pqM" M bytes, "pqMxB" M times B
         bits, where M must divide the number of features. Distances are those to what was kept.
@@ -81,6 +86,8 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
     recall_ : float or None
         The share of its true neighbours that the sample finds in `nprobe_` lists, before any loss by the payload; None
         if `nprobe` was given.
+    n_train_ : int
+        The number of rows that the centroids were fitted to; 0 if `quantizer` was fitted before.
     n_samples_fit_ : int
         The number of rows that the index has now.
     n_features_in_ : int
@@ -112,6 +119,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         n_lists: int | str = "auto",
         nprobe: int | str = "auto",
         recall: float = 0.95,
+        n_train: int | str = "auto",
         payload: str = "flat",
         quantizer: QKMeans | None = None,
         random_state: Any = None,
@@ -123,6 +131,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         self.n_lists = n_lists
         self.nprobe = nprobe
         self.recall = recall
+        self.n_train = n_train
         self.payload = payload
         self.quantizer = quantizer
         self.random_state = random_state
@@ -152,9 +161,15 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
             sample = tuning_sample(rows.shape[0], rng)
             quantizer, labels = self._coarse(rows, sample, rng)
+            n_threads = resolve_threads(self.n_threads)
             lists = build_lists(quantizer.cluster_centers_, self.payload, self._metric.similarity, rows, labels, rng)
-            self.quantizer_, self._lists, self._row_ids = quantizer, lists, new_ids
-            self.nprobe_, self.recall_ = self._tuned(rows, sample, labels)
+            self.quantizer_ = quantizer
+            queries, coarse = rows.take(sample), None
+            if quantizer.assigner_.centers_are_means:
+                centers = np.asarray(quantizer.cluster_centers_, np.float32)
+                coarse = chosen(centers, queries, n_threads, similarity=self._metric.similarity)
+            self._index = InvertedIndex(lists, new_ids, self._metric, quantizer.assigner_, coarse)
+            self.nprobe_, self.recall_ = self._tuned(rows, sample, queries, labels)
         return self
 
     def add(self, X: Any, ids: ArrayLike | None = None) -> NDArray[Any]:
@@ -168,25 +183,14 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             row number so far.
         """
         check_is_fitted(self)
-        rows, before = self._input(X), len(self._ids)
-        new_ids = self._ids.extended(rows.shape[0], ids)
-        labels = self.quantizer_.predict(rows.for_clusters())
-        numbers = np.arange(before, len(new_ids))
-        try:
-            for place, block in rows.blocks():
-                add_rows(self._lists, block, labels[place], numbers[place])
-        except BaseException:  # a file that cannot be read to its end
-            remove_rows(self._lists, numbers)
-            raise
-        self._row_ids = new_ids
-        return new_ids.of(numbers)
+        rows, index = self._input(X), self._index
+        numbers = index.add(rows.blocks(), self.quantizer_.predict(rows.for_clusters()), ids)
+        return index.ids.of(numbers)
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove the rows with these `ids` from the index; if it does not have one of them, none is removed."""
         check_is_fitted(self)
-        rows = self._ids.rows(ids)
-        remove_rows(self._lists, rows)
-        self._row_ids = self._ids.without(rows)
+        self._index.remove(ids)
 
     # ---- other places ---------------------------------------------------------------------------------------------
 
@@ -202,32 +206,41 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             faiss does not have.
         """
         check_is_fitted(self)
-        numbers = None if self.has_string_ids else self._ids.own
-        return exported(self._lists, self.nprobe_, numbers, normalize=self.metric_ == "cosine")
+        index = self._index
+        with index.turns:
+            numbers = None if self.has_string_ids else index.ids.own
+            return exported(index.lists, self.nprobe_, numbers, normalize=self.metric_ == "cosine")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the index to `path` and a file beside it, for :func:`quickmeans.load`.
 
         Both are complete or absent, whatever happens. Not stored are `n_threads`, and a generator as `random_state`.
         """
-        indexes.write(path, self.to_state(), partial(write_lists, self._lists))
+        check_is_fitted(self)
+        with self._index.turns:
+            indexes.write(path, self.to_state(), partial(write_lists, self._index.lists))
 
     def to_state(self) -> State:
         """What a file holds of the fitted index, but for its lists."""
         check_is_fitted(self)
         self._check_parameters()
+        ids, coarse = self._index.ids, self._index.coarse
+        settings = CoarseSettings() if coarse is None else coarse.settings
         facts = {
             "parameters": storable_parameters(self.get_params(deep=False), _NOT_STORED),
             "metric": self.metric_,
             "nprobe": self.nprobe_,
             "recall": self.recall_,
+            "n_train": self.n_train_,
             "n_features_in": self.n_features_in_,
-            "n_ids": len(self._ids),
+            "n_ids": len(ids),
+            "coarse_rank": settings.rank,
+            "coarse_groups": settings.n_looked,
             "faiss_version": faiss_library().__version__,
             "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
         }
         quantizer = np.frombuffer(container.encode(self.quantizer_.to_state()), np.uint8)
-        return State(type(self).__name__, facts, {"quantizer": quantizer} | self._ids.tensors())
+        return State(type(self).__name__, facts, {"quantizer": quantizer} | ids.tensors())
 
     @classmethod
     def from_state(cls, state: State, lists: Lists) -> Self:
@@ -242,7 +255,12 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         index.metric_ = state.choice("metric", METRICS)
         index.nprobe_, index.n_features_in_ = state.number("nprobe", int, 1, K), D
         index.recall_ = None if state.facts.get("recall") is None else state.number("recall", float, 0.0, 1.0)
-        index._row_ids, index._lists = RowIds.from_state(state), lists
+        state.facts = {"coarse_rank": 0, "coarse_groups": 0, "n_train": 0} | state.facts  # files of before have none
+        index.n_train_ = state.number("n_train", int, 0)
+        coarse = _stored_coarse(state, index.quantizer_, METRICS[index.metric_])
+        index._index = InvertedIndex(
+            lists, RowIds.from_state(state), METRICS[index.metric_], index.quantizer_.assigner_, coarse
+        )
         index.__dict__.update(state.feature_names(D))
         state.finish()
         return index
@@ -252,15 +270,6 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
     @property
     def _metric(self) -> Metric:
         return METRICS[self.metric_]
-
-    @property
-    def _index(self) -> InvertedIndex:
-        coarse = self.quantizer_
-        return InvertedIndex(self._lists, self._metric, coarse.assigner_, coarse.n_candidates_)
-
-    @property
-    def _ids(self) -> RowIds:
-        return self._row_ids
 
     def _coarse(
         self, rows: Input, sample: NDArray[np.int64], rng: np.random.Generator
@@ -274,9 +283,14 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
                 )
             given = copy(given)  # so that fitting the original again does not change the index
             given.__dict__.pop("feature_names_in_", None)
+            self.n_train_ = 0
             return given, given.predict(rows.for_clusters())
         quantizer = self._new_quantizer(rows.shape[0], rng)
-        return quantizer, train(quantizer, rows, sample if self.nprobe == "auto" else None)
+        n_train = _ROWS_PER_LIST * quantizer.n_clusters if isinstance(self.n_train, str) else int(self.n_train)
+        if n_train < quantizer.n_clusters:
+            raise ValueError(f"n_train={n_train} must not be below the number of lists, {quantizer.n_clusters}.")
+        labels, self.n_train_ = train(quantizer, rows, n_train, sample if self.nprobe == "auto" else None, rng)
+        return quantizer, labels
 
     def _new_quantizer(self, n_rows: int, rng: np.random.Generator) -> QKMeans:
         if self.quantizer is not None:
@@ -293,13 +307,15 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
             n_threads=self.n_threads,
         )
 
-    def _tuned(self, rows: Input, sample: NDArray[np.int64], labels: NDArray[np.int32]) -> tuple[int, float | None]:
+    def _tuned(
+        self, rows: Input, sample: NDArray[np.int64], queries: NDArray[np.float32], labels: NDArray[np.int32]
+    ) -> tuple[int, float | None]:
         """`nprobe` as a number, and the recall that was measured."""
         if self.nprobe != "auto":
-            return self._check_nprobe(self.nprobe), None
-        centers, similarity = self.quantizer_.cluster_centers_, self._metric.similarity
-        n_threads = resolve_threads(self.n_threads)
-        return fewest_probes(rows, sample, labels, centers, self.n_neighbors, self.recall, similarity, n_threads)
+            return check_nprobe(self._index, self.nprobe), None
+        return fewest_probes(
+            rows, sample, queries, labels, self._index, self.n_neighbors, self.recall, resolve_threads(self.n_threads)
+        )
 
     # ---- checks ---------------------------------------------------------------------------------------------------
 
@@ -309,12 +325,24 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         if source is not None:
             check_features(self, source, reset=reset)
             return SourceInput(source, self._metric)
-        plain = type(X) is np.ndarray and X.dtype == np.float32 and X.ndim == 2 and not reset
-        if not (plain and X.shape[1] == self.n_features_in_ and len(X) and not hasattr(self, "feature_names_in_")):
+        if reset or not self._is_plain(X):
             X = validate_data(self, with_columns(X), reset=reset, dtype="numeric", ensure_all_finite=False)
         return ArrayInput(self._metric.prepare(as_float32(X, "X"), "X"), self._metric)
 
+    def _is_plain(self, X: Any) -> bool:
+        """Whether the queries need no more than a look at their numbers."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float32
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and len(X) > 0
+            and "feature_names_in_" not in self.__dict__
+        )
+
     def _blocks(self, X: Any) -> Iterable[NDArray[np.float32]]:
+        if self.metric_ != "cosine" and self._is_plain(X) and X.flags.carray:
+            return (X,)  # the search looks for numbers that cannot be compared
         return (block for _, block in self._input(X).blocks())
 
     def _check_parameters(self) -> None:
@@ -323,7 +351,7 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         check_radius(self.radius)
         if not isinstance(self.metric, str) or self.metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}, got {self.metric!r}.")
-        for name in ("n_lists", "nprobe"):
+        for name in ("n_lists", "nprobe", "n_train"):
             if getattr(self, name) != "auto":
                 check_whole(name, getattr(self, name), 1, " or 'auto'")
         if not is_number(self.recall) or not 0 < self.recall <= 1:
@@ -339,17 +367,16 @@ class QKNeighbors(NeighborQueries, BaseEstimator):
         if self.n_lists not in ("auto", self.quantizer.n_clusters):
             raise ValueError(f"n_lists={self.n_lists} must be the quantizer's n_clusters, {self.quantizer.n_clusters}.")
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Lists as an array of bytes, which faiss can read back."""
-        state = dict(super().__getstate__())
-        if "_lists" in state:
-            state["_lists"] = faiss_library().serialize_index(state["_lists"])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_lists" in state:
-            state = state | {"_lists": faiss_library().deserialize_index(state["_lists"])}
-        super().__setstate__(state)
-
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_lists")
+        return "_index" in self.__dict__
+
+
+def _stored_coarse(state: State, quantizer: QKMeans, metric: Metric) -> NearestLists | None:
+    """The coarse step that a file says."""
+    K, D = quantizer.cluster_centers_.shape
+    rank = state.number("coarse_rank", int, 0, max(min(K, D) - 1, 0))
+    settings = CoarseSettings(rank, state.number("coarse_groups", int, 0, K))
+    if not quantizer.assigner_.centers_are_means:
+        return None
+    centers = np.asarray(quantizer.cluster_centers_, np.float32)
+    return NearestLists(centers, settings, resolve_threads(None), similarity=metric.similarity)

@@ -29,6 +29,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     n_lists, nprobe : int or "auto", default="auto"
         See :class:`QKNeighbors`, as for the other parameters.
     recall : float, default=0.95
+    n_train : int or "auto", default="auto"
     payload : str, default="flat"
     quantizer : QKMeans, default=None
     random_state : int, RandomState instance or None, default=None
@@ -36,7 +37,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     Attributes
     ----------
-    quantizer_, metric_, nprobe_, recall_, n_samples_fit_, n_features_in_, feature_names_in_
+    quantizer_, metric_, nprobe_, recall_, n_train_, n_samples_fit_, n_features_in_, feature_names_in_
         As of :class:`QKNeighbors`.
 
     Examples
@@ -62,6 +63,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         n_lists: int | str = "auto",
         nprobe: int | str = "auto",
         recall: float = 0.95,
+        n_train: int | str = "auto",
         payload: str = "flat",
         quantizer: QKMeans | None = None,
         random_state: Any = None,
@@ -73,6 +75,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.n_lists = n_lists
         self.nprobe = nprobe
         self.recall = recall
+        self.n_train = n_train
         self.payload = payload
         self.quantizer = quantizer
         self.random_state = random_state
@@ -82,7 +85,7 @@ class QKNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._ids)
+        return len(self._index.ids)
 
     def transform(self, X: Any) -> sp.csr_matrix:
         """Find the neighbours of the rows of X in the index, as a graph; see :meth:`kneighbors_graph`."""

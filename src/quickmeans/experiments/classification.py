@@ -105,5 +105,5 @@ def draw(run: Run, results: Results) -> Any:
         if exact:
             axis.axhline(exact.mean, color="grey", ls=":", label="1NN, exact")
         axis.set(title=data)
-    axes[0][0].legend(fontsize=7)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
     return figure

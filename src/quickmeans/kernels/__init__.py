@@ -13,9 +13,10 @@ from quickmeans.kernels.distances import Distances, squared_differences
 from quickmeans.kernels.groups import Groups
 from quickmeans.kernels.palm import FactorSet, Palm, PalmOptions
 from quickmeans.kernels.product import Product
+from quickmeans.kernels.scan import Coarse, RowLists
 from quickmeans.kernels.screen import Assignment, Screen, bind_assignment, make_assignment
 from quickmeans.kernels.search import Clusters, LocalSearch, Search
-from quickmeans.kernels.selection import mark_largest, match_largest, smallest
+from quickmeans.kernels.selection import mark_largest, match_largest
 from quickmeans.kernels.solvers import fit_supports, masked_product
 from quickmeans.kernels.sums import add_members, center_rows, group_by_label, moments, seed
 
@@ -24,6 +25,7 @@ __all__ = [
     "Balanced",
     "CandidateLists",
     "Clusters",
+    "Coarse",
     "CsrCenters",
     "CsrClusters",
     "CsrRows",
@@ -34,6 +36,7 @@ __all__ = [
     "Palm",
     "PalmOptions",
     "Product",
+    "RowLists",
     "Screen",
     "Search",
     "add_members",
@@ -50,7 +53,6 @@ __all__ = [
     "moments",
     "readable",
     "seed",
-    "smallest",
     "squared_differences",
 ]
 

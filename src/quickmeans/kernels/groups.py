@@ -69,16 +69,15 @@ class Groups:
         reach: float,
         index: Ints | None = None,
         known: bool = False,
-        exact_scores: bool = True,
         n_threads: int = 1,
     ) -> tuple[int, int]:
         """Find the nearest centers of the rows of x, or of those that the index, ascending, names.
 
         The assignment, of these rows and of the type of the centers, is changed; if it is ``known``, its labels and
         scores are those of some center, and the nearest one is found for certain if the margin of the points is 1. Else
-        rows look at groups whose squared distance exceeds that of the nearest one by at most ``reach`` times the mean
-        squared distance of points from the middles of their groups. Without ``exact_scores`` a row with one candidate
-        gets a lower bound of its score. Returns -1 or a bad row as :meth:`quickmeans.kernels.Screen.assign`, and the
-        number of comparisons with points.
+        rows look at groups whose squared distance exceeds that of the nearest one by at most ``reach`` times the
+        distance of the best center there, times the root of the mean squared distance of points from the middles of
+        their groups. Returns -1 or a bad row as :meth:`quickmeans.kernels.Screen.assign`, and the number of comparisons
+        with points.
         """
-        return self._native.assign(readable(x), assignment, 0, ints(index), reach, known, exact_scores, n_threads)
+        return self._native.assign(readable(x), assignment, 0, ints(index), reach, known, n_threads)

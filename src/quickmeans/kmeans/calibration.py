@@ -18,8 +18,16 @@ from numpy.typing import NDArray
 
 from quickmeans.kmeans.assignment import Assigner, Assignment
 from quickmeans.kmeans.cost import cost_per_row
-from quickmeans.kmeans.groups import LEAST_CENTERS, Groups, first_directions, grouped, leading_directions, usual_count
-from quickmeans.kmeans.reach import MARGINS, reaching
+from quickmeans.kmeans.groups import (
+    LEAST_CENTERS,
+    NARROW,
+    Groups,
+    first_directions,
+    grouped,
+    leading_directions,
+    usual_count,
+)
+from quickmeans.kmeans.reach import MARGINS, with_least_margin, with_reach
 from quickmeans.kmeans.rows import Index, Points, Rows
 from quickmeans.kmeans.screen import CERTAIN, Screen
 from quickmeans.threads import with_one_blas_thread
@@ -224,37 +232,31 @@ class ScreenChooser:
         """The cheapest screen with groups, calibrated to be kept, or None if none costs less than the limit.
 
         It is calibrated with the centroids of the other rows, to which these rows are new, in the same groups. Ranks
-        are tried on a few of the rows, in ascending order until the cost rises; the best is calibrated on all.
+        are tried on a few of the rows, in ascending order until the cost rises; groups and reach are those of all.
         """
-        exact, D = self._assigned(self.dense(others), rows), centers.shape[1]
-        best, best_of_others, lowest = None, None, np.inf
-        ranks = [rank for rank in RANKS if rank < D] + [D] * (RANKS[-1] >= D)
+        D = centers.shape[1]
+        ranks = [rank for rank in RANKS if NARROW <= rank < D] + [D] * (RANKS[-1] >= D)
         basis = first_directions(centers.astype(self.geometry.dtype), ranks[-1])
-        few = slice(0, _TRIAL_ROWS)
+        points = (centers @ basis[:, :NARROW]).astype(self.geometry.dtype)
+        groups = Groups(grouped(points, usual_count(len(centers)), self.n_threads), 0.0)
+
+        def of_others(rank: int, groups: Groups) -> Screen:
+            return Screen.low_rank(others, self.geometry, basis[:, :rank]).with_groups(groups)
+
+        exact = self._assigned(self.dense(others), rows)
+        reaching = with_reach(of_others(ranks[0], groups.some(left)), rows, exact, self._assigned).groups
+        assert reaching is not None
+        best, lowest = ranks[0], np.inf
         for rank in ranks:
-            screen = self._with_groups(centers, basis[:, :rank])
-            assert screen.groups is not None
-            of_others = Screen.low_rank(others, self.geometry, basis[:, :rank]).with_groups(screen.groups.some(left))
-            cost = reaching(of_others, rows[few], exact.part(few), self._assigned)[1]
+            cost = with_least_margin(of_others(rank, reaching), rows[:_TRIAL_ROWS], self._assigned)[1]
             if cost > lowest:
                 break
-            best, best_of_others, lowest = screen, of_others, cost
-        assert best is not None
-        assert best_of_others is not None
-        best_of_others, cost = reaching(best_of_others, rows, exact, self._assigned)
+            best, lowest = rank, cost
+        found, cost = with_least_margin(of_others(best, reaching), rows, self._assigned)
         if cost >= limit:
             return None
-        assert best.groups is not None
-        assert best_of_others.groups is not None
-        return best.with_groups(replace(best.groups, reach=best_of_others.groups.reach)).with_margin(
-            best_of_others.margin
-        )
-
-    def _with_groups(self, centers: NDArray[np.float64], basis: NDArray[Any]) -> Screen:
-        """A screen with groups, whose reach is yet to be chosen."""
-        screen = Screen.low_rank(centers, self.geometry, basis)
-        labels = grouped(screen.points[:, :-1], usual_count(len(centers)), self.n_threads)
-        return screen.with_groups(Groups(labels, 0.0))
+        screen = Screen.low_rank(centers, self.geometry, basis[:, :best])
+        return screen.with_groups(replace(groups, reach=reaching.reach)).with_margin(found.margin)
 
     def _of_others(
         self,

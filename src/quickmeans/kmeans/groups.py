@@ -3,10 +3,11 @@ r"""Groups of centroids, through which a row finds its nearest one without looki
 The coordinates of the centroids along a few leading directions, the columns of A, are put in groups by a few
 iterations of k-means. With the middles g and the radii r of the groups, a row with y = x - m looks into the groups with
 
-.. math:: \|A'y - g\|^2 \le \min_h \|A'y - h\|^2 + w s,
+.. math:: \|A'y - g\|^2 \le \min_h \|A'y - h\|^2 + w d \sqrt s,
 
-where s is the mean squared distance of the centroids' coordinates from their middles, and w the reach, which is
-calibrated. (Of the rules that were tried on word vectors it needs the fewest comparisons.) If the result must be
+where d is the distance of the best centroid in the nearest group, s is the mean squared distance of the centroids'
+coordinates from their middles, and w the reach, which is calibrated. (Of the rules that were tried on word vectors,
+images and mixtures it needs the fewest comparisons; without d, 1.2 to 2.3 times as many.) If the result must be
 certain, it looks into those with
 
 .. math:: \|A'y - g\| \le d + r,

@@ -221,7 +221,7 @@ class Screen:
     ) -> None:
         """Assign the rows; see :class:`quickmeans.kmeans.assignment.Assigner`."""
         if self.groups is not None:
-            self._assign_in_groups(rows, assignment, n_threads, index, exact_scores)
+            self._assign_in_groups(rows, assignment, n_threads, index)
             return
         native = assignment.native
         native.norms_known, native.n_listed, native.n_settled = assignment.norms_known, 0, 0
@@ -236,7 +236,6 @@ class Screen:
         assignment: Assignment,
         n_threads: int,
         index: NDArray[np.int64] | None,
-        exact_scores: bool,
     ) -> None:
         """Assign through groups; for certainty after a search that finds the nearest centroid of nearly every row."""
         assert self.groups is not None
@@ -246,7 +245,7 @@ class Screen:
         native = assignment.native
         native.n_listed = native.n_settled = 0
         options: dict[str, Any] = {"reach": self.groups.reach, "index": index, "known": known, "n_threads": n_threads}
-        bad, n_compared = self._grouped.assign(rows, native, exact_scores=exact_scores, **options)
+        bad, n_compared = self._grouped.assign(rows, native, **options)
         if bad >= 0:
             raise NotComparableError(self.dtype, bad if index is None else int(index[bad]))
         assignment.norms_known, assignment.n_listed, assignment.n_settled = True, native.n_listed, native.n_settled

@@ -41,6 +41,7 @@ class Effort(NamedTuple):
     patience: float = 0.5
 
 
+_SEARCH_PER_ITERATION = 2.0  # passes: few iterations are asked for to save time, and the search takes as much
 SEARCHES = {"none": Effort(0), "auto": Effort(16), "thorough": Effort(160, (2e8, 6e11), 0.8)}
 _COMPRESSION = 10.0  # of the product whose rows are the centroids: about that of the paper's factors
 
@@ -105,7 +106,7 @@ class Settings:
             n_init=n_runs(p["n_init"], p["init"]),
             max_iter=int(p["max_iter"]),
             tol=float(p["tol"]),
-            effort=_effort(p["search"], p["init"]),
+            effort=_effort(p["search"], p["init"], int(p["max_iter"])),
             spherical=p["metric"] == "cosine",
             batch_size=None if p["batch_size"] is None else int(p["batch_size"]),
             size_bounds=_size_bounds(p),
@@ -127,9 +128,12 @@ def _size_bounds(p: dict[str, Any]) -> SizeBounds | None:
     return bounds
 
 
-def _effort(search: str, init: Any) -> Effort:
+def _effort(search: str, init: Any, max_iter: int) -> Effort:
     """An array or a callable is the user's own start: it is searched only if that is asked for."""
-    return SEARCHES["none" if search == "auto" and not isinstance(init, str) else search]
+    if search != "auto":
+        return SEARCHES[search]
+    effort = SEARCHES["auto" if isinstance(init, str) else "none"]
+    return effort._replace(passes=min(effort.passes, _SEARCH_PER_ITERATION * max_iter))
 
 
 def n_runs(n_init: int | str, init: Any) -> int:

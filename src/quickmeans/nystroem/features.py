@@ -87,23 +87,32 @@ def _over_blocks(work: Callable[[slice], None], rows: MemoryRows, n_threads: int
 
 
 def relative_error(rows: NDArray[Any], F: NDArray[Any], kernel: Kernel, n_total: int, n_threads: int) -> float:
-    r""":math:`\|K - F F'\|_F / \|K\|_F` over `n_total` rows, estimated from a sample of them with features F.
+    r""":math:`\|K - F F'\|_F / \|K\|_F` over `n_total` rows, estimated from a sample of them with features F."""
+    numerator, denominator = scaled_up(error_squares(rows, F, kernel, n_threads), len(rows), n_total)
+    return float(np.sqrt(max(numerator, 0.0) / denominator)) if denominator > 0 else 0.0
 
-    A sample of n rows has a share n / N of the diagonal and a share n (n - 1) / N (N - 1) of the other entries; both
-    are scaled up. For n = N the estimate is exact.
-    """
+
+def error_squares(rows: NDArray[Any], F: NDArray[Any], kernel: Kernel, n_threads: int) -> NDArray[np.float64]:
+    """The squares of K - F F' and of K, in columns: their sums on the diagonal and elsewhere, in rows."""
     n = len(rows)
     to_rows = kernel.against(rows, rows.dtype)
-    on_diagonal, elsewhere = np.zeros(2), np.zeros(2)
+    squares = np.zeros((2, 2))
     for part in slices(n, max(1, _ENTRIES // n)):
         K = to_rows.values(rows[part], n_threads).astype(np.float64, copy=False)
         E = K - F[part] @ F.T
-        squares = np.array([_diagonal_squares(E, part.start), _diagonal_squares(K, part.start)])
-        on_diagonal += squares
-        elsewhere += [np.vdot(E, E), np.vdot(K, K)] - squares
+        diagonal = np.array([_diagonal_squares(E, part.start), _diagonal_squares(K, part.start)])
+        squares += [diagonal, [np.vdot(E, E), np.vdot(K, K)] - diagonal]
+    return squares
+
+
+def scaled_up(squares: NDArray[np.float64], n: int, n_total: int) -> NDArray[np.float64]:
+    """Sums over a matrix of `n_total` rows, from the sums on the diagonal and elsewhere over a sample of n rows.
+
+    A sample has a share n / N of the diagonal and a share n (n - 1) / N (N - 1) of the other entries. For n = N this is
+    exact.
+    """
     pairs = n_total * (n_total - 1) / (n * (n - 1)) if n > 1 else 0.0
-    numerator, denominator = on_diagonal * (n_total / n) + elsewhere * pairs
-    return float(np.sqrt(max(numerator, 0.0) / denominator)) if denominator > 0 else 0.0
+    return np.asarray([n_total / n, pairs] @ squares)
 
 
 def _diagonal_squares(block: NDArray[np.float64], first: int) -> float:

@@ -80,6 +80,9 @@ class Kernel(Protocol):
     def diagonal(self, X: Array) -> NDArray[np.float64]:
         """k(x, x) for the rows of X."""
 
+    def pull(self, X: Array, C: Array, G: Array) -> Array | None:
+        """The gradient of <G, C> in the landmarks, where C are the values of X; None if the slope is not known."""
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -97,6 +100,12 @@ class Gaussian:
 
     def diagonal(self, X: Array) -> NDArray[np.float64]:
         return np.ones(len(X))
+
+    def pull(self, X: Array, C: Array, G: Array) -> Array | None:
+        r""":math:`\sum_i P_{ik} (x_i - u_k)` with :math:`P = 2 \gamma\, G \circ C`."""
+        P = (2 * self.gamma * G * C).astype(X.dtype)
+        U = self.landmarks.rows().astype(X.dtype)
+        return np.asarray(P.T @ X - P.sum(axis=0)[:, None] * U)
 
 
 class DotProduct:
@@ -127,6 +136,9 @@ class DotProduct:
             values = _same_shape(self.g, np.einsum("id,id->i", rows, rows))
             values = values if self.f is None else values * _per_row(self.f, rows) ** 2
         return self._checked(values)
+
+    def pull(self, X: Array, C: Array, G: Array) -> Array | None:
+        return None
 
     def _checked(self, values: Array) -> Array:
         if not np.isfinite(values).all():

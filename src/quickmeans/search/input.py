@@ -30,6 +30,9 @@ class Input(Protocol):
     def for_clusters(self) -> Any:
         """The rows as a QKMeans takes them, with a direction for rows of zeros if it needs one."""
 
+    def some_for_clusters(self, index: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The same for the rows with these numbers, which ascend."""
+
 
 class ArrayInput:
     """The rows of an array that is prepared already; one block."""
@@ -48,7 +51,10 @@ class ArrayInput:
         return self.rows[index]
 
     def for_clusters(self) -> Any:
-        return with_directions(self.rows) if self.metric.similarity else self.rows
+        return _with_directions_if(self.metric, self.rows)
+
+    def some_for_clusters(self, index: NDArray[np.int64]) -> NDArray[np.float32]:
+        return _with_directions_if(self.metric, self.take(index))
 
 
 class SourceInput:
@@ -75,6 +81,13 @@ class SourceInput:
         if not self.metric.similarity:
             return self.rows.source
         return _Prepared(self.source, lambda rows, first: with_directions(self._prepared(rows, first)))
+
+    def some_for_clusters(self, index: NDArray[np.int64]) -> NDArray[np.float32]:
+        return _with_directions_if(self.metric, self.take(index))
+
+
+def _with_directions_if(metric: Metric, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    return with_directions(rows) if metric.similarity else rows
 
 
 class _Prepared(RowSource):

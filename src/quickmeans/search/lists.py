@@ -135,14 +135,6 @@ def list_sizes(lists: Lists) -> NDArray[np.int64]:
     return np.array([lists.invlists.list_size(k) for k in range(lists.nlist)], np.int64)
 
 
-def list_rows(lists: Lists, label: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The rows of a list with the payload "flat", and their ids; both are views of faiss's memory."""
-    faiss = faiss_library()
-    size = lists.invlists.list_size(label)
-    codes = faiss.rev_swig_ptr(lists.invlists.get_codes(label), size * lists.code_size)
-    return codes.view(np.float32).reshape(size, lists.d), faiss.rev_swig_ptr(lists.invlists.get_ids(label), size)
-
-
 def exported(lists: Lists, nprobe: int, ids: NDArray[np.int64] | None, *, normalize: bool) -> Any:
     """A copy as a faiss index that searches `nprobe` lists; with `normalize` it first divides rows by their lengths.
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from quickmeans.checks import check_whole, is_number
-from quickmeans.search.ids import RowIds
 from quickmeans.search.index import InvertedIndex
 from quickmeans.search.probes import Neighbors
 from quickmeans.threads import resolve_threads
@@ -24,15 +23,7 @@ class NeighborQueries(ABC):
     n_threads: int | None
     nprobe_: int
 
-    @property
-    @abstractmethod
-    def _index(self) -> InvertedIndex:
-        """The rows, when fitted."""
-
-    @property
-    @abstractmethod
-    def _ids(self) -> RowIds:
-        """The ids of the rows."""
+    _index: InvertedIndex  # when fitted
 
     @abstractmethod
     def _blocks(self, X: Any) -> Iterable[NDArray[np.float32]]:
@@ -46,7 +37,7 @@ class NeighborQueries(ABC):
     @property
     def has_string_ids(self) -> bool:
         """Whether ids of one's own were given that are strings."""
-        own = self._ids.own
+        own = self._index.ids.own
         return own is not None and own.dtype == object
 
     def kneighbors(
@@ -74,22 +65,32 @@ class NeighborQueries(ABC):
         ids : ndarray of int64, or of str, shape (n_queries, n_neighbors)
             Row numbers, or the ids that were given.
         """
-        distances, rows = self._nearest_rows(X, n_neighbors, nprobe)
-        ids = self._ids.of(rows)
+        index = self._fitted_index()
+        distances, rows = self._nearest_rows(index, X, n_neighbors, nprobe)
+        ids = index.ids.of(rows)
         return (distances, ids) if return_distance else ids
 
-    def _nearest_rows(self, X: Any, n_neighbors: int | None, nprobe: int | None) -> Neighbors:
+    def _fitted_index(self) -> InvertedIndex:
+        """The index as it is now: another fit on another thread makes a new one."""
+        index = self.__dict__.get("_index")
+        if index is None:  # it takes longer to ask scikit-learn than to search
+            check_is_fitted(self)
+        assert isinstance(index, InvertedIndex)
+        return index
+
+    def _nearest_rows(self, index: InvertedIndex, X: Any, n_neighbors: int | None, nprobe: int | None) -> Neighbors:
         """Distances and row numbers."""
-        check_is_fitted(self)
-        k = self._check_count(self.n_neighbors if n_neighbors is None else n_neighbors)
-        m = self._check_nprobe(self.nprobe_ if nprobe is None else nprobe)
-        index, n_threads = self._index, resolve_threads(self.n_threads)
-        parts = [index.nearest(block, k, m, n_threads) for block in self._blocks(X)]
-        return (
-            parts[0]
-            if len(parts) == 1
-            else (np.concatenate([d for d, _ in parts]), np.concatenate([r for _, r in parts]))
-        )
+        k = check_whole("n_neighbors", self.n_neighbors if n_neighbors is None else n_neighbors, 1)
+        index.check_count(k)
+        m = check_nprobe(index, self.nprobe_ if nprobe is None else nprobe)
+        parts = [index.nearest(block, k, m, self._threads_for(block)) for block in self._blocks(X)]
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([d for d, _ in parts]), np.concatenate([r for _, r in parts])
+
+    def _threads_for(self, queries: NDArray[np.float32]) -> int:
+        """One query is not worth a thread, nor the time to look for processors."""
+        return resolve_threads(self.n_threads) if len(queries) > 1 else 1
 
     def radius_neighbors(
         self,
@@ -119,16 +120,15 @@ class NeighborQueries(ABC):
             Only if `return_distance`.
         ids : ndarray of shape (n_queries,) of arrays
         """
-        check_is_fitted(self)
-        m = self._check_nprobe(self.nprobe_ if nprobe is None else nprobe)
-        limit, index = check_radius(self.radius if radius is None else radius), self._index
+        index, limit = self._fitted_index(), check_radius(self.radius if radius is None else radius)
+        m = check_nprobe(index, self.nprobe_ if nprobe is None else nprobe)
         if limit < 0 and index.metric.is_distance:
             raise ValueError(f"radius must not be negative for distances, got {limit!r}.")
         n_threads = resolve_threads(self.n_threads)
         parts = [index.within(block, limit, m, n_threads, sort=sort_results) for block in self._blocks(X)]
         distances, rows = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         ids = np.empty(len(rows), object)
-        ids[:] = [self._ids.of(found) for found in rows]
+        ids[:] = [index.ids.of(found) for found in rows]
         return (distances, ids) if return_distance else ids
 
     def kneighbors_graph(
@@ -149,23 +149,20 @@ class NeighborQueries(ABC):
             Its columns are row numbers: as many as rows were ever added.
         """
         check_mode(mode)
-        distances, ids = self._nearest_rows(X, n_neighbors, nprobe)
+        index = self._fitted_index()
+        distances, ids = self._nearest_rows(index, X, n_neighbors, nprobe)
         values = distances.ravel().astype(np.float64) if mode == "distance" else np.ones(ids.size)
         starts = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
-        return sp.csr_matrix((values, ids.ravel(), starts), shape=(len(ids), len(self._ids)))
+        return sp.csr_matrix((values, ids.ravel(), starts), shape=(len(ids), len(index.ids)))
 
-    def _check_nprobe(self, nprobe: Any) -> int:
-        check_whole("nprobe", nprobe, 1)
-        n_lists = self._index.lists.nlist
-        if nprobe > n_lists:
-            raise ValueError(f"nprobe must be between 1 and the number of lists, {n_lists}, got {nprobe}.")
-        return int(nprobe)
 
-    def _check_count(self, k: Any) -> int:
-        check_whole("n_neighbors", k, 1)
-        if k > self.n_samples_fit_:
-            raise ValueError(f"n_neighbors must not exceed the rows of the index, {self.n_samples_fit_}, got {k}.")
-        return int(k)
+def check_nprobe(index: InvertedIndex, nprobe: Any) -> int:
+    """The number of lists to search; the index must have so many."""
+    m = check_whole("nprobe", nprobe, 1)
+    n_lists = index.lists.nlist
+    if m > n_lists:
+        raise ValueError(f"nprobe must be between 1 and the number of lists, {n_lists}, got {nprobe}.")
+    return m
 
 
 def check_radius(radius: Any) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Of a row. Squared distances, at most 2 |x|^2 + 2 |y|^2, are then at most half of the largest float32.
-_LARGEST_SQUARE = np.finfo(np.float32).max / 8
+LARGEST_SQUARE = float(np.finfo(np.float32).max) / 8
 
 
 def as_float32(X: NDArray[Any], name: str, first: int = 0) -> NDArray[np.float32]:
@@ -16,7 +16,7 @@ def as_float32(X: NDArray[Any], name: str, first: int = 0) -> NDArray[np.float32
     """
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(X, np.float32)
-    fine = np.einsum("id,id->i", rows, rows) < _LARGEST_SQUARE  # False for NaN
+    fine = np.einsum("id,id->i", rows, rows) < LARGEST_SQUARE  # False for NaN
     if not fine.all():
         row = first + int(np.argmin(fine))
         raise ValueError(

@@ -1,7 +1,4 @@
-"""Searching given lists for the nearest rows.
-
-A few queries go through their lists one after the other; many that share lists go list by list, see `pairs`.
-"""
+"""faiss's search of given lists for the nearest rows, on several threads: of codes, and within a radius."""
 
 from collections.abc import Callable
 
@@ -9,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quickmeans.search.lists import Lists, faiss_library
-from quickmeans.search.pairs import scan_by_list
 from quickmeans.search.probes import (
     Neighbors,
     Probes,
@@ -21,25 +17,20 @@ from quickmeans.search.probes import (
 )
 from quickmeans.threads import run_in_threads
 
-_CANDIDATES = 1 << 23  # neighbours in single lists that are held before they are merged: 100 MB of distances and ids
-# From so many other queries in the list of a query on, the search goes list by list. The two ways take the same time at
-# about 2 other queries on MNIST and 8 on word vectors (benchmarks/thresholds.py).
-_SHARED = 2.0
-
 
 def scan(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int, n_threads: int) -> Neighbors:
     """The k nearest rows of the probed lists for every query; ids are -1 where there are fewer."""
-    n, m = probes.lists.shape
-    if n <= 1 or _mean_sharing(probes.lists) < _SHARED:
-        return _by_query(lists, queries, probes, k, n_threads)
-    step = max(1, _CANDIDATES // (m * k))
-    parts = [slice(i, i + step) for i in range(0, n, step)]
-    results = [scan_by_list(lists, queries[part], probes.part(part), k, n_threads) for part in parts]
-    return (
-        results[0]
-        if len(results) == 1
-        else (np.concatenate([v for v, _ in results]), np.concatenate([i for _, i in results]))
-    )
+    n = len(queries)
+    values, ids = empty_neighbors(n, k)
+
+    def search(part: slice) -> None:
+        search_probes(lists, queries[part], probes.part(part), (values[part], ids[part]))
+
+    if n == 1 or n_threads == 1:
+        search(slice(0, n))
+    else:
+        _over_queries(search, n, n_threads)
+    return values, ids
 
 
 def scan_radius(
@@ -67,26 +58,6 @@ def brute_force(
         values[part], ids[part] = faiss.knn(queries[part], rows, k, metric=metric)
 
     _over_queries(search, len(queries), n_threads)
-    return values, ids
-
-
-def _mean_sharing(lists: NDArray[np.int64]) -> float:
-    """How many other queries probe the same list, on average over pairs of a query and a list."""
-    counts = np.bincount(lists.ravel()).astype(np.float64)
-    return float(counts @ counts / counts.sum()) - 1
-
-
-def _by_query(lists: Lists, queries: NDArray[np.float32], probes: Probes, k: int, n_threads: int) -> Neighbors:
-    n = len(queries)
-    values, ids = empty_neighbors(n, k)
-
-    def search(part: slice) -> None:
-        search_probes(lists, queries[part], probes.part(part), (values[part], ids[part]))
-
-    if n == 1 or n_threads == 1:
-        search(slice(0, n))
-    else:
-        _over_queries(search, n, n_threads)
     return values, ids
 
 

@@ -1,7 +1,7 @@
 r"""How many lists an index has, and how many of them are searched.
 
 A true neighbour is found if its list is probed. So the recall of m probes is the share of the true neighbours whose
-list is among the first m when lists are ordered by the distance of their centroids.
+list is among the m that the coarse step finds.
 """
 
 import math
@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from quickmeans.search.index import InvertedIndex
 from quickmeans.search.input import Input
 from quickmeans.search.probes import Neighbors
 from quickmeans.search.scan import brute_force
@@ -32,32 +33,41 @@ def tuning_sample(n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
 def fewest_probes(
     rows: Input,
     sample: NDArray[np.int64],
+    queries: NDArray[np.float32],
     labels: NDArray[np.int32],
-    centers: NDArray[np.float32],
+    index: InvertedIndex,
     k: int,
     recall: float,
-    similarity: bool,
     n_threads: int,
 ) -> tuple[int, float]:
     """The smallest number of lists in which the sampled rows find the share `recall` of their k nearest other rows.
 
-    Returned with the share that they find.
+    `queries` are the sampled rows. Returned with the share that they find.
     """
-    n_rows = rows.shape[0]
-    if len(centers) == 1 or n_rows < 3:
-        return len(centers), 1.0
-    queries, k = rows.take(sample), min(k, n_rows - 1)
+    n_rows, n_lists, similarity = rows.shape[0], index.lists.nlist, index.metric.similarity
+    if n_lists == 1 or n_rows < 3:
+        return n_lists, 1.0
+    k = min(k, n_rows - 1)
     ids = _nearest_rows(rows, queries, k + 1, similarity, n_threads)
     is_other = ids != sample[:, None]
     is_other[is_other.all(axis=1), -1] = False  # for rows that are not among their own k + 1 nearest
-    scores = queries @ centers.T.astype(np.float32)
-    if not similarity:
-        scores -= np.einsum("kd,kd->k", centers, centers) / 2
-    own = np.take_along_axis(scores, labels[ids].astype(np.int64), axis=1)  # of the lists that the neighbours are in
-    ranks = np.stack([(scores > column[:, None]).sum(axis=1) for column in own.T], axis=1)[is_other]
-    recalls = np.cumsum(np.bincount(ranks, minlength=len(centers))) / len(ranks)
-    n_probes = int(np.searchsorted(recalls, recall - 1e-9) + 1)
-    return n_probes, float(recalls[n_probes - 1])
+    lists = labels[ids].astype(np.int64)
+
+    def found(m: int) -> float:
+        probes = index.nearest_lists(queries, m, n_threads)
+        is_found = np.stack([(probes == column[:, None]).any(axis=1) for column in lists.T], axis=1)
+        return float(is_found[is_other].mean())
+
+    least, m = 0, 1  # lists that are not enough, and that may be
+    while (share := found(m)) < recall - 1e-9 and m < n_lists:
+        least, m = m, min(2 * m, n_lists)
+    while m - least > 1:
+        middle = (least + m) // 2
+        if (other := found(middle)) < recall - 1e-9:
+            least = middle
+        else:
+            m, share = middle, other
+    return m, share
 
 
 def _nearest_rows(
