@@ -14,9 +14,6 @@ namespace quickmeans::QM_ISA {
 
 // Queries of a block; with as many rows as make one pair per lane. AVX-512: 4 x 4.
 constexpr int kScanQueries = kWidth<float> / 4 > 0 ? kWidth<float> / 4 : 1;
-// Rows of a block. One query alone takes few, one after the other, as the processor reads ahead.
-template <int Q>
-constexpr int kScanRows = Q == 1 ? 4 : kWidth<float> / Q;
 // Rows that are compared with all queries of a list before the next ones: these bytes, a quarter of a second-level
 // cache of 512 KB.
 constexpr std::int64_t kScanBytes = std::int64_t(1) << 17;
@@ -78,7 +75,7 @@ inline Vec<float> compare(const float* const* q, const float* const* r, const Ta
         Vec<float> x[Q];
         for (int i = 0; i < Q; ++i) x[i] = load(q[i] + d);
         for (int j = 0; j < R; ++j) {
-            // One query waits for memory; the processor does not read ahead over the end of a page.
+            // One query waits for memory: the processor follows fewer rows at a time than these.
             if constexpr (Q == 1) __builtin_prefetch(r[j] + d + R * tail.n_columns, 0, 2);
             add(x, load(r[j] + d), j);
         }
@@ -198,7 +195,7 @@ struct QueryBlock {
     }
 
     // The rows [at, end) of the list.
-    template <int R = kScanRows<Q>>
+    template <int R = kWidth<float> / Q>
     void scan(std::int64_t at, std::int64_t end) {
         for (; end - at >= R; at += R) take<R>(at, R);
         if (at == end) return;
