@@ -38,6 +38,17 @@ struct PalmOptions {
 // Replace the n x m matrix M by its projection on the set of factor q.
 using ProjectFactor = std::function<void(std::size_t q, std::int64_t n, std::int64_t m, double* M)>;
 
+// The inner product of two vectors.
+template <class Vector>
+double inner(const Vector& a, const Vector& b) {  // in four sums, so that no addition waits for the last
+    double sums[4] = {};
+    std::size_t i = 0;
+    for (; i + 4 <= a.size(); i += 4)
+        for (std::size_t l = 0; l < 4; ++l) sums[l] += a[i + l] * b[i + l];
+    for (; i < a.size(); ++i) sums[0] += a[i] * b[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 class Palm {
   public:
     Palm(const double* U, const double* weights, std::int64_t K, std::int64_t D, std::vector<Entries> factors,

@@ -11,7 +11,7 @@ from clusters import lloyd, squares
 
 from quickmeans import QKMeans, kernels
 from quickmeans.kmeans.levels import quotas
-from quickmeans.kmeans.settings import Effort
+from quickmeans.kmeans.settings import Effort, Settings
 from quickmeans.kmeans.swaps import improve
 
 search_of = partial(clusters.search_of, kernels.Search)
@@ -364,3 +364,22 @@ def test_an_empty_cluster_gets_a_part_of_the_widest(rng, spherical):
     assert search.swap(1) == 1
     search.iterate(2)
     assert len(set(search.labels().reshape(40, 30)[17])) > 1
+
+
+# ---- how much work --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "passes"),
+    [
+        ({}, 16),
+        ({"max_iter": 8}, 16),
+        ({"max_iter": 3}, 6),
+        ({"max_iter": 1}, 2),
+        ({"max_iter": 1, "search": "thorough"}, 160),
+        ({"search": "none"}, 0),
+        ({"init": np.zeros((8, 2))}, 0),
+    ],
+)
+def test_few_iterations_take_a_short_search(options, passes):
+    assert Settings.of(QKMeans(8, **options).get_params()).effort.passes == passes

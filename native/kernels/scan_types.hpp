@@ -9,10 +9,10 @@ namespace quickmeans {
 // distances, or inner products with the sign changed. Several threads may look and push at the same time.
 struct ScanHeaps {
     std::int64_t k;
-    float* values;        // n_queries x k
-    std::int64_t* ids;    // n_queries x k
-    std::int64_t* sizes;  // how many there are
-    float* bounds;        // a value above this is not among the best; infinity until there are k
+    float* values;         // n_queries x k
+    std::int64_t* ids;     // n_queries x k
+    std::int64_t* sizes;   // how many there are
+    float* bounds;         // a value above this is not among the best; infinity until there are k
     unsigned char* locks;  // null if no two threads have the same query
 };
 
