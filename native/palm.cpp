@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/pacer.hpp"
 #include "select.hpp"
 
 namespace quickmeans {
@@ -41,13 +42,14 @@ double largest_row_sum(const double* A, std::int64_t n) {
 }
 
 // The norm of a symmetric matrix without negative eigenvalues, by the power method from the vector x of the last call.
-double spectral_norm(const double* A, std::int64_t n, std::vector<double>& x) {
+double spectral_norm(const double* A, std::int64_t n, std::vector<double>& x, const Poll& poll) {
+    Pacer pacer{poll};
     if (x.empty()) x.assign(std::size_t(n), 1 / std::sqrt(double(n)));
     std::vector<double> y(static_cast<std::size_t>(n));
     double norm = 0;
     for (int step = 0; step < kPowerSteps; ++step) {
         std::fill(y.begin(), y.end(), 0.0);
-        for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t i = 0; i < n; ++i, pacer.did(n))
             for (std::int64_t j = 0; j < n; ++j) y[std::size_t(j)] += x[std::size_t(i)] * A[i * padded(n) + j];
         const double last = norm;
         norm = std::sqrt(inner(y, y));
@@ -61,7 +63,8 @@ double spectral_norm(const double* A, std::int64_t n, std::vector<double>& x) {
 // out = sum over the lines of v_l times the outer product of line l with itself; S' diag(v) S for lines that are rows.
 void outer_products(const std::vector<std::int64_t>& start, const std::vector<std::int32_t>& index,
                     const std::vector<double>& values, const double* weights, std::int64_t n,
-                    std::vector<double, PageAllocator<double>>& out) {
+                    std::vector<double, PageAllocator<double>>& out, const Poll& poll) {
+    Pacer pacer{poll};
     out.assign(std::size_t(n * padded(n)), 0.0);
     for (std::size_t line = 0; line + 1 < start.size(); ++line)
         for (auto e = std::size_t(start[line]); e < std::size_t(start[line + 1]); ++e) {
@@ -69,6 +72,7 @@ void outer_products(const std::vector<std::int64_t>& start, const std::vector<st
             const double value = (weights ? weights[line] : 1.0) * values[e];
             for (auto f = std::size_t(start[line]); f < std::size_t(start[line + 1]); ++f)
                 row[index[f]] += value * values[f];
+            pacer.did(start[line + 1] - start[line]);
         }
 }
 
@@ -163,7 +167,7 @@ void Palm::multiply_left(const Poll& poll) {
             Lt_[1].assign(std::size_t(S.n_columns * padded(K_)), 0.0);
             for (std::size_t e = 0; e < S.size(); ++e)
                 Lt_[1][std::size_t(S.column[e] * padded(K_) + S.row[e])] = S.values[e];
-            outer_products(S.row_start, S.column, S.values, weights_.data(), S.n_columns, P_[1]);
+            outer_products(S.row_start, S.column, S.values, weights_.data(), S.n_columns, P_[1], poll);
             continue;
         }
         times(S, true, Lt_[q].data(), K_, Lt_[q + 1], poll);
@@ -188,7 +192,7 @@ void Palm::multiply_right(std::size_t q, Quadratic& at, const Poll& poll) {
         times(S, false, turned_.data(), S.n_rows, G_[1], poll);
         std::swap(G_[0], G_[1]);
     } else {
-        outer_products(S.column_start, S.row_by_column, S.value_by_column, nullptr, S.n_rows, G_[0]);
+        outer_products(S.column_start, S.row_by_column, S.value_by_column, nullptr, S.n_rows, G_[0], poll);
     }
     at.G = G_[0].data();
     at.H = H_.data();
@@ -219,10 +223,10 @@ void Palm::update(std::size_t q, const Quadratic& at, const ProjectFactor& proje
 // The step of the paper's appendix, lines 7 to 9: S - lambda L' (lambda L S R - U) R' / c, projected, with norm one.
 void Palm::paper_update(std::size_t q, const Quadratic& at, const ProjectFactor& project, const Poll& poll) {
     Entries& S = factors_[q];
-    const double P =
-        at.P ? spectral_norm(at.P, S.n_rows, left_vectors_[q]) : *std::max_element(weights_.begin(), weights_.end());
+    const double P = at.P ? spectral_norm(at.P, S.n_rows, left_vectors_[q], poll)
+                          : *std::max_element(weights_.begin(), weights_.end());
     const double c =
-        kAboveBound * scale_ * scale_ * P * (at.G ? spectral_norm(at.G, S.n_columns, right_vectors_[q]) : 1.0);
+        kAboveBound * scale_ * scale_ * P * (at.G ? spectral_norm(at.G, S.n_columns, right_vectors_[q], poll) : 1.0);
     if (!(c > 0)) return;
     Entries scaled = S;
     scaled.scale(scale_);

@@ -145,7 +145,8 @@ def scan(rng):
     rows, ids = rng.standard_normal((100_000, 64), np.float32), np.arange(100_000)
     lists = kernels.RowLists(1, 64, similarity=False)
     lists.set(np.zeros(1, np.int64), np.array([rows.ctypes.data]), np.array([ids.ctypes.data]), np.array([len(rows)]))
-    return lambda: lists.search(rows, np.zeros((len(rows), 1), np.int64), 5, 2)
+    probes = np.zeros((len(rows), 1), np.int64)
+    return lambda: (lists.search(rows, probes, 5, 2), ids)  # which keeps rows and ids alive
 
 
 @pytest.mark.parametrize(
