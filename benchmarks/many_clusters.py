@@ -83,7 +83,7 @@ def fits(records, arguments):
     test = X[np.random.default_rng(1).permutation(N_ROWS)[:N_TEST]]
     for K in arguments.clusters:
         add_fit(records, test, K, "SuperKMeans, two levels", partial(super_kmeans, X, K, 5, two_levels=True))
-        for n in (1, 20):
+        for n in (1, 2, 4, 20):
             add_fit(records, test, K, f"QKMeans, max_iter={n}", partial(quick, X, K, n))
         for n in FLAT.get(K, ()):
             add_fit(records, test, K, f"SuperKMeans, {n} iterations", partial(super_kmeans, X, K, n, two_levels=False))
