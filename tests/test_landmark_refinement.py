@@ -64,7 +64,10 @@ def test_refined_landmarks_have_the_same_supports_and_a_smaller_error(rng, produ
 
 def test_kernels_without_a_slope_leave_landmarks_as_they_are(rng, product):
     X = rng.standard_normal((50, 6))
-    kernel = lambda each: make_kernel("polynomial", GAMMA, 3, 1, Landmarks(each, np.zeros(6)))  # noqa: E731
+
+    def kernel(each):
+        return make_kernel("polynomial", GAMMA, 3, 1, Landmarks(each, np.zeros(6)))
+
     assert refined(product, kernel, lambda: X, 1) is product
 
 
