@@ -44,6 +44,14 @@ def search(rng, n_threads=1):
     return lambda: search.iterate(1000)
 
 
+def near_centers(rng):
+    """One call with rows that have no labels takes seconds."""
+    rows = rng.standard_normal((400_000, 128), np.float32)
+    near = kernels.NearCenters(rows[:20_000], 2)
+    labels, best, norms = np.full(len(rows), -1, np.int32), np.empty(len(rows), np.float32), np.empty(len(rows), "f4")
+    return lambda: near.assign(rows, labels, best, norms, far=0.0, turn=0, n_threads=2)
+
+
 def csr_rows(rng):
     X = sp.random_array((20_000, 200), density=0.2, rng=rng, format="csr", dtype=np.float32)
     return kernels.CsrRows(X.indptr, X.indices, X.data, 200)
@@ -154,6 +162,7 @@ def scan(rng):
     [
         seed,
         search,
+        near_centers,
         lambda rng: search(rng, n_threads=2),
         csr_nearest,
         csr_seed,

@@ -13,6 +13,7 @@ void bind_distances(nanobind::module_& m);
 void bind_sums(nanobind::module_& m);
 void bind_csr(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
+void bind_near_centers(nanobind::module_& m);
 void bind_solvers(nanobind::module_& m);
 void bind_palm(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);

@@ -14,6 +14,7 @@ NB_MODULE(_native, m) {
     quickmeans::bind_sums(m);
     quickmeans::bind_csr(m);
     quickmeans::bind_search(m);
+    quickmeans::bind_near_centers(m);
     quickmeans::bind_solvers(m);
     quickmeans::bind_palm(m);
     quickmeans::bind_selection(m);

@@ -1,12 +1,13 @@
 """Progress of a fit: lines or a bar, the user's callback, scikit-learn's callbacks."""
 
 import sys
+import time
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
 from rich import get_console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -21,6 +22,9 @@ except ImportError:  # before scikit-learn 1.9
 
 
 __all__ = ["CallbackSupportMixin", "RunObserver", "begin_callbacks", "with_callbacks"]
+
+
+_WORTH_SAYING = 10.0  # seconds
 
 
 def begin_callbacks(estimator: Any, n_runs: int) -> Any:
@@ -46,6 +50,7 @@ class RunObserver:
     def __init__(self, estimator: Any, root: Any) -> None:
         self.estimator = estimator
         self.bar: Any = None
+        self.first: tuple[int, float] | None = None  # the first iteration that was shown, and the time at its end
         self.run = None if root is None else root.subcontext(task_name="run", max_subtasks=estimator.max_iter)
 
     def __enter__(self) -> Self:
@@ -53,7 +58,7 @@ class RunObserver:
             self.run.call_on_fit_task_begin(estimator=self.estimator)
         if self.estimator.verbose and _can_draw_bars():
             columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
-            self.bar = Progress(*columns, TimeElapsedColumn())
+            self.bar = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn())
             self.bar.start()
             self.task = self.bar.add_task("Iterations", total=self.estimator.max_iter)
         return self
@@ -80,12 +85,21 @@ class RunObserver:
         if self.bar is not None:
             self.bar.update(self.task, completed=iteration, description=f"Objective {objective:.6g}")
         else:
-            self.say(f"Iteration {iteration}: objective {objective:.6g}")
+            self.say(f"Iteration {iteration}: objective {objective:.6g}{self._time_to_go(iteration)}")
         stop = self.estimator.callback is not None and bool(self.estimator.callback(iteration, objective))
         if self.run is not None:
             task = self.run.subcontext(task_name="iteration").call_on_fit_task_begin(estimator=self.estimator)
             stop |= bool(task.call_on_fit_task_end(estimator=self.estimator))
         return stop
+
+    def _time_to_go(self, iteration: int) -> str:
+        """How long the iterations that may still come take, where that is worth saying."""
+        now = time.perf_counter()
+        if self.first is None:
+            self.first = iteration, now
+        done, left = iteration - self.first[0], self.estimator.max_iter - iteration
+        seconds = left * (now - self.first[1]) / done if done > 0 else 0.0
+        return f", at most {seconds:.0f} s to go" if seconds >= _WORTH_SAYING else ""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -67,7 +67,7 @@ class SparseRows(MemoryRows):
 
     def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
         if stateless:
-            return ChunkPass(points, n_clusters, with_bounds=False)
+            return ChunkPass(points, n_clusters, keep=False)
         return MemoryPass(points, n_clusters, correct=False)
 
     def start(self, points: Points, context: Context) -> Start:

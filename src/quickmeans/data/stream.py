@@ -94,10 +94,16 @@ class StreamRows(Rows):
     def samples_first(self) -> bool:
         return True
 
+    @property
+    def keeps_labels(self) -> bool:
+        return True
+
     def take(self, index: Index) -> NDArray[Any]:
         places = np.searchsorted(self._kept_index, index)
         if len(self._kept_index) and (self._kept_index[np.minimum(places, len(self._kept_index) - 1)] == index).all():
             return self._kept_rows[places]
+        if len(index) < 2 or (index[1:] >= index[:-1]).all():
+            return self.source.take(index)
         order = np.argsort(index, kind="stable")
         out = np.empty((len(index), self.source.n_columns), self.dtype)
         out[order] = self.source.take(index[order])
@@ -129,7 +135,7 @@ class StreamRows(Rows):
         return replace(points, rows=self)
 
     def passes(self, points: Points, n_clusters: int, *, stateless: bool) -> Pass:
-        return ChunkPass(points, n_clusters, with_bounds=not stateless)
+        return ChunkPass(points, n_clusters, keep=not stateless)
 
     def start(self, points: Points, context: Context) -> Start:
         start = start_from_stream(points, context)

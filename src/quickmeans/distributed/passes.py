@@ -76,6 +76,9 @@ class DaskPass:
     def undo(self, moves: list[Move]) -> None:
         self._exchange([(i, new, old) for i, old, new in moves])
 
+    def known(self, history: list[float]) -> LastPass | None:
+        return None
+
     def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
         self.assign(assigner)
         assert self.part is not None

@@ -9,6 +9,7 @@ import numpy as np
 from quickmeans.files import container
 from quickmeans.files.identity import identity_of_data, identity_of_parameters
 from quickmeans.kmeans.calibration import ScreenChooser
+from quickmeans.kmeans.groups import Groups
 from quickmeans.kmeans.lloyd import Iterate
 from quickmeans.kmeans.overflow import refuse_overflow
 from quickmeans.kmeans.product_rows import ProductRows
@@ -85,6 +86,7 @@ class Checkpoint:
         basis = state.tensor("basis", 2, FLOATING) if rank else None
         if basis is not None and not (len(basis) == D and rank <= basis.shape[1] <= min(K, D)):
             raise ValueError(f"its basis must have {D} rows and {rank} to {min(K, D)} columns, got {basis.shape}.")
+        choose.groups = self._groups(state)
         current, best = self._product(state, "current"), self._product(state, "best")
         if (current is not None) != self.has_products or (best is not None and current is None):
             raise ValueError("it must have products if and only if shortlist is 0.")
@@ -101,6 +103,15 @@ class Checkpoint:
         screen = rows[0] or rows[1] or choose(centers)
         return Iterate(centers, history.tolist(), n_iter, converged, assigner=screen, latest=rows[1], counts=counts)
 
+    def _groups(self, state: State) -> Groups | None:
+        if "groups" not in state.tensors:
+            return None
+        labels = state.tensor("groups", 1, ("int32",))
+        n_groups = int(labels.max(initial=0)) + 1
+        if labels.shape != self.shape[:1] or (labels < 0).any() or not np.bincount(labels, minlength=n_groups).all():
+            raise ValueError(f"its groups must be {self.shape[0]} numbers from 0 on, without a gap.")
+        return Groups(labels, state.number("group_reach", float, 0.0))
+
     def _product(self, state: State, name: str) -> SparseProduct | None:
         product = state.product(self.shape[1], self.geometry.dtype, prefix=name, count=name)
         if product is not None:
@@ -115,7 +126,11 @@ class Checkpoint:
         tensors = {"centers": iterate.centers, "history": np.array(iterate.history)}
         tensors |= {name: T for name, T in (("basis", basis), ("counts", iterate.counts)) if T is not None}
         facts = self.identity | {"seed": self.seed, "n_iter": iterate.n_iter, "converged": bool(iterate.converged)}
-        state = State("Checkpoint", facts | {"rank": rank, "margin": margin}, tensors)
+        kind: dict[str, float] = {"rank": rank, "margin": margin}
+        if choose.groups is not None:
+            tensors["groups"] = choose.groups.labels
+            kind["group_reach"] = float(choose.groups.reach)
+        state = State("Checkpoint", facts | kind, tensors)
         current = iterate.latest
         state.add_product(None if current is None else current.product, "current", "current")
         is_best = current is None or iterate.assigner is current

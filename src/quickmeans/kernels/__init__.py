@@ -11,6 +11,7 @@ from quickmeans.kernels.balance import Balanced, CandidateLists, balance
 from quickmeans.kernels.csr import CsrCenters, CsrClusters, CsrRows
 from quickmeans.kernels.distances import Distances, squared_differences
 from quickmeans.kernels.groups import Groups
+from quickmeans.kernels.near import NearCenters
 from quickmeans.kernels.palm import FactorSet, Palm, PalmOptions
 from quickmeans.kernels.product import Product
 from quickmeans.kernels.scan import Coarse, RowLists
@@ -33,6 +34,7 @@ __all__ = [
     "FactorSet",
     "Groups",
     "LocalSearch",
+    "NearCenters",
     "Palm",
     "PalmOptions",
     "Product",

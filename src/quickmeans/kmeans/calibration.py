@@ -67,6 +67,7 @@ class ScreenChooser:
         Whether all rows are compared with the screens in every iteration, so that their projections are worth keeping.
     """
 
+    groups: Groups | None = None  # of all screens, where there are so many centroids that no other screen is cheaper
     rows_between = 1.0  # rows per centroid between two screens in mini-batches: until then few centroids have moved
 
     def __init__(
@@ -146,6 +147,10 @@ class ScreenChooser:
             return None
         self.margin = margin
         return screen.with_margin(margin).with_projected(self.projected)
+
+    def at_once(self, centers: NDArray[np.float64]) -> Screen | None:
+        """A screen to keep after Ctrl-C, where to calibrate one takes long; None where it does not."""
+        return None
 
     def kind(self) -> tuple[int, float, NDArray[Any] | None]:
         """The kind of screen that was chosen, for `take_kind`: rank, margin and basis."""

@@ -18,14 +18,16 @@ _BOUNDS_BYTES = 1 << 30  # that bounds may take beside rows that are not in memo
 class ChunkPass:
     """A :class:`quickmeans.kmeans.passes.Pass` whose results do not depend on the size of the chunks.
 
-    Without bounds nothing is kept from one pass to the next but the labels.
+    With `keep`, sums are kept from one pass to the next, and bounds if the assigner gives them and there is room; else
+    nothing but the labels.
     """
 
-    def __init__(self, points: Points, n_clusters: int, *, with_bounds: bool = True) -> None:
+    def __init__(self, points: Points, n_clusters: int, *, keep: bool = True) -> None:
         self.points, self.sums = points, cluster_sums(points, n_clusters)
-        self.labels = np.zeros(len(points), np.int32)
+        self.labels = np.full(len(points), -1, np.int32)
         fits = 2 * len(points) * points.geometry.dtype.itemsize <= _BOUNDS_BYTES
-        self.bounds = Bounds(len(points), points.geometry) if with_bounds and fits else None
+        self.keeps, self._bounds_fit = keep, fits
+        self.bounds: Bounds | None = None
         self.changed, self.n_settled = len(points), 0
         self.centers: NDArray[Any] = np.empty(0)
         self.pool = RunningPool(0)
@@ -35,11 +37,13 @@ class ChunkPass:
 
     def assign(self, assigner: Assigner, center_shift: NDArray[np.float64] | None = None) -> int:
         skip = False
+        if self.bounds is None and self.keeps and self._bounds_fit and assigner.gives_bounds:
+            self.bounds = Bounds(len(self.points), self.points.geometry)
         if center_shift is not None and self.bounds is not None:
             self.bounds.move(self.labels, center_shift)
             skip = self.bounds.in_doubt() is not None
         self.centers, self.pool = assigner.centers, RunningPool(largest_pool(self.points.n_columns))
-        correct = self._sums_are_sound and self.bounds is not None and self.changed <= CORRECT_BELOW * len(self.points)
+        correct = self._sums_are_sound and self.keeps and self.changed <= CORRECT_BELOW * len(self.points)
         first, before = not self._sums_are_sound, self.sums.weights.copy()
         self._sums_are_sound = False
         self.changed, self.n_settled = 0, 0
@@ -131,6 +135,13 @@ class ChunkPass:
 
     def undo(self, moves: list[Move]) -> None:
         self._make([(row, new, old) for row, old, new in moves])
+
+    def known(self, history: list[float]) -> LastPass | None:
+        if not history:
+            return None
+        weights, K = self.points.weights, len(self.sums.sizes)
+        counts = np.bincount(self.labels, weights, K).astype(np.float64)
+        return LastPass(self.labels, history[-1], 0.0, counts, int(np.count_nonzero(counts)))
 
     def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
         self.assign(assigner)

@@ -154,16 +154,18 @@ def finish(last: Callable[[Assigner, NDArray[np.float64]], LastPass], iterate: I
     return Clustering(iterate, found.labels, found.objective, found.n_candidates, counts, found.n_filled)
 
 
-def finish_means(
-    last: Callable[[Assigner, NDArray[np.float64]], LastPass], points: Points, iterate: Iterate, choose: ScreenChooser
-) -> Clustering:
+def finish_means(passes: Pass, points: Points, iterate: Iterate, choose: ScreenChooser) -> Clustering:
     """The same for means: rounded as they will be returned, with the screen that `predict` will use."""
     iterate.centers = points.rounded(iterate.centers)
-    kept = None
+    kept = choose.at_once(iterate.centers) if iterate.interrupted else None
+    if kept is not None:
+        last = passes.known(iterate.history[-1:]) or passes.last(iterate.assigner, iterate.centers)
+        iterate.assigner = kept
+        return finish(lambda assigner, centers: last, iterate)
     with stopping_at_interrupt(iterate):
         kept = choose.last(iterate.assigner, iterate.centers)
     iterate.assigner = screen = kept or choose.dense(iterate.centers)
-    result = finish(last, iterate)
+    result = finish(passes.last, iterate)
     iterate.assigner = screen.with_projected(None)  # the screen outlives the rows
     return result
 

@@ -26,7 +26,6 @@ from quickmeans.kmeans.memory_pass import labelled, last_pass
 from quickmeans.kmeans.rows import Points
 from quickmeans.kmeans.settings import Effort, Settings
 from quickmeans.kmeans.swaps import improve_locally
-from quickmeans.memory import refuse_too_large
 
 _ROW_BYTES = 48  # labels, scores and norms of a row, its place in the order, its weight
 _CENTER_BYTES = 320  # the list of a centroid, and what is known of its cluster
@@ -38,9 +37,6 @@ def run_among_neighbors(
 ) -> Clustering:
     """Move centered centroids among all rows, with swaps where a search is wanted, and label the rows."""
     settings = context.settings
-    refuse_too_large(
-        f"A fit of {len(points)} rows with {settings.n_clusters} clusters", _needed_bytes(points, settings)
-    )
     search = DenseSearch.of(points.shared(), centers, points.geometry, kernels.LocalSearch)
     means, tol = Means(centers), points.tolerance(settings.tol)
     with stopping_at_interrupt(means):
@@ -57,7 +53,7 @@ def run_among_neighbors(
     return Clustering(iterate, last.labels, last.objective, last.n_candidates, last.weights, last.n_filled)
 
 
-def _needed_bytes(points: Points, settings: Settings) -> int:
+def needed_bytes(points: Points, settings: Settings) -> int:
     """Memory beside X: what is known of every row and every centroid, and a copy of the rows if one must be made."""
     row = _ROW_BYTES + (0 if points.is_read_in_place else 4 * points.n_columns)
     return len(points) * row + settings.n_clusters * (_CENTER_BYTES + _CENTER_ARRAYS * 4 * points.n_columns)

@@ -64,6 +64,12 @@ class Pass(Protocol):
     def undo(self, moves: list[Move]) -> None:
         """Take back what `refill` has done."""
 
+    def known(self, history: list[float]) -> LastPass | None:
+        """The results of the passes so far, the last of which may have been interrupted, if labels were kept.
+
+        The history ends with the objective after the last complete pass.
+        """
+
     def last(self, assigner: Assigner, centers: NDArray[np.float64]) -> LastPass:
         """Assign every row once more and sum up; `centers` are the centered centroids of the assigner in float64."""
 

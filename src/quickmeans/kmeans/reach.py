@@ -31,6 +31,7 @@ MARGINS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3,
 _REACH_SHARE = 0.5  # of the error is left to the reach, the rest to the margin
 _LARGE_MARGIN = MARGINS[-2]  # with which hardly any row misses a centroid in the groups that it looks into
 _STEP, _LEAST_STEP = 1.25, 0.05  # a reach with which the sample loses more is made so much larger
+_ROUNDINGS = 4.0  # of the squared norm of a row: that a score may be wrong by
 _TAIL, _LEAST_TAIL = 0.02, 32  # the share of the rows, and their number at least, that tell the tail of the reaches
 
 
@@ -40,7 +41,7 @@ def with_reach(screen: Screen, rows: NDArray[Any], exact: Assignment, assigned: 
     """
     assert screen.groups is not None
     groups, distances = screen.groups, _squares(exact, screen)
-    most = _REACH_SHARE * TARGET * max(float(distances.sum()), np.finfo(np.float64).tiny)
+    most = max(_REACH_SHARE * TARGET * float(distances.sum()), _rounding(exact, screen))
 
     def squares_with(reach: float) -> NDArray[np.float64]:
         wide = screen.with_groups(replace(groups, reach=reach)).with_margin(_LARGE_MARGIN)
@@ -76,6 +77,13 @@ def with_least_margin(screen: Screen, rows: NDArray[Any], assigned: Assign) -> t
 
 def _squares(assignment: Assignment, screen: Screen) -> NDArray[np.float64]:
     return assignment.squared_distances(screen.geometry).astype(np.float64)
+
+
+def _rounding(assignment: Assignment, screen: Screen) -> float:
+    """What sums of squared distances from scores may differ by although the centroids are the same."""
+    norms = assignment.norms
+    size = float(len(norms)) if screen.geometry.spherical else float(norms.sum(dtype=np.float64))
+    return max(_ROUNDINGS * float(np.finfo(screen.dtype).eps) * size, np.finfo(np.float64).tiny)
 
 
 def likely_sum(lost: NDArray[np.float64]) -> float:

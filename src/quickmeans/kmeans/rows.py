@@ -83,6 +83,11 @@ class Rows(Named, Protocol):
         """Whether samples must be taken before the start: later they would have to be read again."""
         return False
 
+    @property
+    def keeps_labels(self) -> bool:
+        """Whether a pass that keeps anything gives the rows of a chunk with their labels of the pass before."""
+        return False
+
     def blocks(self) -> Iterator[tuple[slice, NDArray[Any]]]:
         """All rows in order as dense arrays, each with the place of its rows; no block is empty."""
 

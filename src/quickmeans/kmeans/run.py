@@ -14,6 +14,7 @@ from quickmeans.kmeans.calibration import ScreenChooser
 from quickmeans.kmeans.context import Context
 from quickmeans.kmeans.dense import DenseSearch
 from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.grouped_screens import look_through_groups, needed_for_chunks
 from quickmeans.kmeans.iterated import iterated
 from quickmeans.kmeans.learn import ProductLearner, learner
 from quickmeans.kmeans.lloyd import (
@@ -30,10 +31,18 @@ from quickmeans.kmeans.lloyd import (
 )
 from quickmeans.kmeans.memory_pass import last_pass
 from quickmeans.kmeans.minibatch import AssignerMaker, mini_batch_means
-from quickmeans.kmeans.neighborhood import run_among_neighbors
+from quickmeans.kmeans.neighborhood import needed_bytes, run_among_neighbors
 from quickmeans.kmeans.rows import Points
 from quickmeans.kmeans.settings import Settings
-from quickmeans.kmeans.start import chooser, iterates_natively, screen_seed, starting_centers, stays_among_neighbors
+from quickmeans.kmeans.start import (
+    chooser,
+    iterates_natively,
+    screen_seed,
+    starting_centers,
+    stays_among_neighbors,
+    stream_sample_size,
+)
+from quickmeans.memory import refuse_too_large
 from quickmeans.threads import with_one_blas_thread
 
 _ROUNDING = 1e-9  # objectives that differ by a smaller share are equal
@@ -107,6 +116,7 @@ def _run(
     settings = context.settings
     if iterates_natively(points, settings):
         return _run_natively(points, context, choose, progress)
+    refuse_without_memory(points, settings)
     if stays_among_neighbors(points, settings):
         start = starting_centers(points, context)
         return run_among_neighbors(points, context, start.centers, choose, progress if progress.watched else None)
@@ -133,6 +143,18 @@ def _run_natively(points: Points, context: Context, choose: ScreenChooser, progr
     means.centers = points.rounded(means.centers)
     iterate = means.assigned_by(screen_to_keep(choose, means, search.cluster_weights()))
     return finish(partial(last_pass, points), iterate)
+
+
+def refuse_without_memory(points: Points, settings: Settings) -> None:
+    """Raise a MemoryError before the start if many clusters take more memory than there is."""
+    if stays_among_neighbors(points, settings):
+        needed = needed_bytes(points, settings)
+    elif look_through_groups(points, settings):
+        size = 0 if points.rows.in_memory else stream_sample_size(*points.rows.shape, settings.n_clusters)
+        needed = needed_for_chunks(points, settings.n_clusters, size)
+    else:
+        return
+    refuse_too_large(f"A fit of {len(points)} rows with {settings.n_clusters} clusters", needed)
 
 
 @with_one_blas_thread
@@ -178,7 +200,7 @@ def _iterated(
                 lloyd(passes, iterate, choose, max_iter=settings.max_iter, tol=tol, observe=observe)
     if settings.learns_product:
         return finish(passes.last, iterate)
-    return finish_means(passes.last, points, iterate, choose)
+    return finish_means(passes, points, iterate, choose)
 
 
 def _later_than(n_iter: int, observe: Observer) -> Observer:

@@ -11,7 +11,9 @@ from quickmeans.kmeans.calibration import ScreenChooser, sample_index
 from quickmeans.kmeans.context import Context, Start, start_generator
 from quickmeans.kmeans.dense import DenseRows, DenseSearch
 from quickmeans.kmeans.geometry import Geometry
+from quickmeans.kmeans.grouped_screens import GroupedScreens, look_through_groups
 from quickmeans.kmeans.levels import by_levels
+from quickmeans.kmeans.neighbor_screen import NeighborScreens
 from quickmeans.kmeans.rows import Index, Points
 from quickmeans.kmeans.settings import Effort, Settings
 from quickmeans.kmeans.swaps import improve, improve_locally
@@ -25,6 +27,8 @@ _ENOUGH_ROWS = 256  # (of so many per centroid, breaths among the others have no
 _WHOLE_ENTRIES = 1 << 24  # and ends with all rows if a copy of them in memory takes at most 64 MB;
 _SAMPLE_ENTRIES = 1 << 22  # else it has as many rows as 16 MB hold,
 _MOST_ENTRIES = 1 << 26  # or, if these are fewer than 64 per centroid, up to 256 MB of rows
+_STREAM_ROWS = 16  # with many clusters and rows that are not in memory so many per centroid,
+_STREAM_ENTRIES = 1 << 28  # in up to 1 GB, or two per centroid
 _FLAT_WORK = 1 << 33  # multiply-adds of a pass over the first rows, 0.2 seconds on two cores: beyond, start by levels
 _TINY_ENTRIES = 1 << 12  # numbers in X: a search takes less time than to begin a fit,
 _TINY_ROWS = 512  # of at most so many rows,
@@ -55,7 +59,9 @@ def kmeans_plusplus(rows: DenseRows, n_clusters: int, rng: np.random.Generator) 
 
     Few rows per centroid are enough: what the draws miss, swaps mend. Many centroids are found by levels.
     """
-    if not is_flat(rows.n_columns, n_clusters) and len(rows) > n_clusters:
+    if not is_flat(rows.n_columns, n_clusters):
+        if len(rows) <= n_clusters:
+            return _repeated(rows.rows, n_clusters)
         return by_levels(rows, n_clusters, rng, _group_centers)
     return _flat_draw(rows, n_clusters, rng)
 
@@ -94,6 +100,15 @@ def sample_size(n_rows: int, n_columns: int, n_clusters: int) -> int:
     return min(n_rows, max(_SAMPLE_ENTRIES // n_columns, per_center, n_clusters))
 
 
+def stream_sample_size(n_rows: int, n_columns: int, n_clusters: int) -> int:
+    """The same for rows that are not in memory: with many clusters no swaps among all rows follow."""
+    size = sample_size(n_rows, n_columns, n_clusters)
+    if is_flat(n_columns, n_clusters):
+        return size
+    many = max(min(_STREAM_ROWS * n_clusters, _STREAM_ENTRIES // n_columns), 2 * n_clusters)
+    return min(n_rows, max(size, many))
+
+
 def iterates_natively(points: Points, settings: Settings) -> bool:
     """Whether iterations take a copy of all rows: there is memory for it, and no screen would be much faster."""
     plain = settings.iterates_plainly and is_flat(points.n_columns, settings.n_clusters)
@@ -127,7 +142,8 @@ def start_from_sample(points: Points, sample: Points, context: Context) -> Start
 
 def start_from_stream(points: Points, context: Context) -> Start:
     """From rows with weight that are brought into memory: all if there are few, else a sample."""
-    return start_from_sample(points, _stream_points(points, context), context)
+    rows = _stream_points(points, context).dense()  # the rows that this copies are needed no more
+    return _drawn_start(points, rows, context, whole=False)
 
 
 def _stream_points(points: Points, context: Context) -> Points:
@@ -140,7 +156,7 @@ def stream_sample(
     shape: tuple[int, int], weights: NDArray[np.float64] | None, n_clusters: int, rng: np.random.Generator
 ) -> Index:
     """The rows of a stream that a start is taken from."""
-    index = _sample(shape[0], weights, sample_size(*shape, n_clusters), rng)
+    index = _sample(shape[0], weights, stream_sample_size(*shape, n_clusters), rng)
     return np.arange(shape[0]) if index is None else index
 
 
@@ -329,7 +345,16 @@ def chooser(settings: Settings, points: Points, seed: int | Sequence[int]) -> Sc
     compression = None if settings.learns_product else settings.compression
     project = settings.batch_size is None and not settings.stateless
     shortlist = min(settings.shortlist or 0, settings.n_clusters)
-    return ScreenChooser(points, seed, shortlist=shortlist, compression=compression, project=project)
+    kind = _kind_of_chooser(settings, points)
+    return kind(points, seed, shortlist=shortlist, compression=compression, project=project)
+
+
+def _kind_of_chooser(settings: Settings, points: Points) -> type[ScreenChooser]:
+    if not look_through_groups(points, settings):
+        return ScreenChooser
+    whole_passes = settings.batch_size is None and not settings.stateless
+    near = whole_passes and points.rows.keeps_labels and points.geometry.dtype == np.float32
+    return NeighborScreens if near else GroupedScreens
 
 
 def starting_centers(points: Points, context: Context) -> Start:
