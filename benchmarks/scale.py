@@ -1,8 +1,8 @@
 """QKMeans on files, mini-batches and Dask: growth with N, K and D, reading from disk, peers.
 
-    QUICKMEANS_DATA=... python -m benchmarks.scale [rows clusters columns disk overlap batches dask] [--files DIRECTORY]
+    QUICKMEANS_DATA=... python -m benchmarks.scale [rows clusters columns disk overlap batches dask many] [--files PLACE]
 
-Files of up to 10 GB are written to the directory (default: a temporary one); all but the largest are removed again.
+Files of up to 10 GB are written to the directory PLACE (default: a temporary one); all but the largest are removed again.
 Prints tables and writes benchmarks/results/scale.json, one entry per section; `python -m benchmarks.scale plot` draws
 docs/scale.png from it.
 """
@@ -66,7 +66,7 @@ if options.pop("given", False):
     del mapped
 QKMeans(4, max_iter=1).fit(np.random.default_rng(0).random((100, 8), np.float32))
 start = time.perf_counter()
-model = QKMeans(tol=0, random_state=0, **options).fit(X)
+model = QKMeans(**{"tol": 0, "random_state": 0} | options).fit(X)
 seconds = time.perf_counter() - start
 print(json.dumps({"seconds": seconds, "peak_bytes": memory(peak=True), "n_iter": model.n_iter_,
                   "objective": model.inertia_, "product": repr(model.product_), "candidates": model.n_candidates_}))
@@ -288,8 +288,39 @@ def plot():
     figure.savefig(DOCS / "scale.png", dpi=110)
 
 
+def mixture(directory, n_rows, n_means, n_columns=64):
+    """Return the path of a file of rows around means in a subspace of 16 dimensions, and their squared noise."""
+    path, sigma, shape = Path(directory) / f"mixture-{n_rows}-{n_means}.npy", 0.0875, np.random.default_rng(0)
+    basis = shape.standard_normal((16, n_columns)).astype(np.float32) / 4
+    means = shape.standard_normal((n_means, 16)).astype(np.float32) @ basis
+    out, noise = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, n_columns)), 0.0
+    for begin in range(0, n_rows, PIECE):
+        rng, n = np.random.default_rng((0, begin)), min(PIECE, n_rows - begin)
+        chosen = rng.integers(n_means, size=n)
+        apart = np.float32(sigma) * rng.standard_normal((n, n_columns), np.float32)
+        out[begin : begin + n] = means[chosen] + apart
+        noise += float((apart.astype(np.float64) ** 2).sum())
+    out.flush()
+    return path, noise
+
+
+def many(directory):
+    """Fit a quarter of a million clusters to files by one default call: one that is read into memory, one in chunks."""
+    records = []
+    for n_rows, n_means, K in ((4_000_000, 300_000, 1 << 18), (10_000_000, 75_000, 1 << 16)):
+        path, noise = mixture(directory, n_rows, n_means)
+        found = fitted(path, n_clusters=K, tol=1e-4)
+        records.append({"N": n_rows, "D": 64, "means": n_means, "K": K, "bytes": path.stat().st_size,
+                        "noise": noise, "objective_over_noise": found["objective"] / noise, **found})  # fmt: skip
+        path.unlink()
+        console.print(records[-1])
+    columns = ["N", "K", "bytes", "seconds", "peak_bytes", "n_iter", "objective_over_noise"]
+    show("Many clusters in a file", records, columns)
+    return records
+
+
 SECTIONS = {"rows": against_rows, "clusters": against_clusters, "columns": against_columns, "disk": disk,
-            "overlap": overlap, "batches": batches, "dask": on_dask}  # fmt: skip
+            "overlap": overlap, "batches": batches, "dask": on_dask, "many": many}  # fmt: skip
 
 
 def main():
