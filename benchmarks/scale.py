@@ -1,8 +1,10 @@
 """QKMeans on files, mini-batches and Dask: growth with N, K and D, reading from disk, peers.
 
-    QUICKMEANS_DATA=... python -m benchmarks.scale [rows clusters columns disk overlap batches dask many] [--files PLACE]
+    QUICKMEANS_DATA=... python -m benchmarks.scale [SECTION ...] [--files DIRECTORY]
 
-Files of up to 10 GB are written to the directory PLACE (default: a temporary one); all but the largest are removed again.
+Sections: rows, clusters, columns, disk, overlap, batches, dask, many and chunks (many clusters in files).
+
+Files of up to 10 GB are written to the directory (default: a temporary one); all but the largest are removed again.
 Prints tables and writes benchmarks/results/scale.json, one entry per section; `python -m benchmarks.scale plot` draws
 docs/scale.png from it.
 """
@@ -304,23 +306,21 @@ def mixture(directory, n_rows, n_means, n_columns=64):
     return path, noise
 
 
-def many(directory):
-    """Fit a quarter of a million clusters to files by one default call: one that is read into memory, one in chunks."""
-    records = []
-    for n_rows, n_means, K in ((4_000_000, 300_000, 1 << 18), (10_000_000, 75_000, 1 << 16)):
-        path, noise = mixture(directory, n_rows, n_means)
-        found = fitted(path, n_clusters=K, tol=1e-4)
-        records.append({"N": n_rows, "D": 64, "means": n_means, "K": K, "bytes": path.stat().st_size,
-                        "noise": noise, "objective_over_noise": found["objective"] / noise, **found})  # fmt: skip
-        path.unlink()
-        console.print(records[-1])
+def many(directory, n_rows=4_000_000, n_means=300_000, K=1 << 18):
+    """Fit a quarter of a million clusters by one default call to a file that is read into memory."""
+    path, noise = mixture(directory, n_rows, n_means)
+    found = fitted(path, n_clusters=K, tol=1e-4)
+    record = {"N": n_rows, "D": 64, "means": n_means, "K": K, "bytes": path.stat().st_size, "noise": noise,
+              "objective_over_noise": found["objective"] / noise, **found}  # fmt: skip
+    path.unlink()
     columns = ["N", "K", "bytes", "seconds", "peak_bytes", "n_iter", "objective_over_noise"]
-    show("Many clusters in a file", records, columns)
-    return records
+    show("Many clusters in a file", [record], columns)
+    return record
 
 
 SECTIONS = {"rows": against_rows, "clusters": against_clusters, "columns": against_columns, "disk": disk,
-            "overlap": overlap, "batches": batches, "dask": on_dask, "many": many}  # fmt: skip
+            "overlap": overlap, "batches": batches, "dask": on_dask, "many": many,
+            "chunks": partial(many, n_rows=9_000_000, n_means=75_000, K=1 << 16)}  # fmt: skip
 
 
 def main():
