@@ -65,10 +65,11 @@ def estimate(records):
     x = np.log([r["K"] for r in records])
     slope, at_one = np.polyfit(x, np.log([r["seconds_per_row"] for r in records]), 1)
     row = float(np.exp(at_one + slope * np.log(K)))
-    last = records[-1]
+    last, worker = records[-1], CHUNK * (8 * D + 24)
+    message, client = (last[name] / last["K"] * K for name in ("message_bytes", "client_bytes"))
     return {"N": N, "D": D, "K": K, "slope": float(slope), "seconds_per_row": row, "core_hours": N * row / 3600,
-            "message_bytes": last["message_bytes"] / last["K"] * K, "client_bytes": last["client_bytes"] / last["K"] * K,
-            "part_bytes_at_most": CHUNK * (8 * D + 24), "read_bytes": 4 * N * D}  # fmt: skip
+            "message_bytes": message, "client_bytes": client, "part_bytes_at_most": worker,
+            "read_bytes": 4 * N * D}  # fmt: skip
 
 
 def main():

@@ -19,7 +19,8 @@ _LEAST_ROWS = 16384  # fewer rows are compared with all centroids in less time t
 _SURELY = 4 * LEAST_CENTERS  # from so many centroids on no screen without groups is cheaper
 _ROW_BYTES = 8  # labels, before and after
 _SAMPLE_COPIES, _SAMPLE_ROW_BYTES = 2, 64  # of float32; what the search among them knows of a row
-_CENTER_BYTES, _CENTER_ARRAYS = 600, 14  # lists, and arrays of float32: centroids, sums and screens
+_CENTER_BYTES = 600  # the lists of a centroid
+_START_ARRAYS, _LAST_ARRAYS = 10, 28  # of float32, K x D: of a search; sums, and screens while one is calibrated
 
 
 class GroupedScreens(ScreenChooser):
@@ -69,5 +70,6 @@ def look_through_groups(points: Points, settings: Settings) -> bool:
 def needed_for_chunks(points: Points, n_clusters: int, n_sampled: int) -> int:
     """Memory beside X for passes over chunks, from a start among so many rows that are brought into memory."""
     row = 4 * points.n_columns
-    center, sampled = _CENTER_BYTES + _CENTER_ARRAYS * row, _SAMPLE_ROW_BYTES + _SAMPLE_COPIES * row
-    return _ROW_BYTES * len(points) + n_clusters * center + n_sampled * sampled
+    start = n_sampled * (_SAMPLE_ROW_BYTES + _SAMPLE_COPIES * row) + n_clusters * _START_ARRAYS * row
+    last = n_clusters * _LAST_ARRAYS * row
+    return _ROW_BYTES * len(points) + n_clusters * _CENTER_BYTES + max(start, last)
