@@ -240,3 +240,25 @@ def test_fewer_distinct_rows_than_clusters_end_in_time(rng, tmp_path, kind):
     with pytest.warns(UserWarning, match="300"):
         model = QKMeans(1100, random_state=0, max_iter=3).fit(X if kind == "array" else tmp_path / "rows.npy")
     assert model.inertia_ < 1e-6 * (X**2).sum()
+
+
+def hard_rows(rng, case):
+    X = rng.standard_normal((K + 3 if case == "hardly more rows" else 3 * K, 24)).astype(np.float32)
+    if case == "one huge cluster":
+        X[: 2 * K] *= 1e-3
+    if case == "equal norms":
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X[:K] if case == "as many rows" else X
+
+
+@pytest.mark.parametrize("case", ["as many rows", "hardly more rows", "one huge cluster", "equal norms"])
+def test_hard_rows_end_with_all_clusters_in_use(rng, many, tmp_path, case):
+    X = hard_rows(rng, case)
+    np.save(tmp_path / "rows.npy", X)
+    for rows in (X, tmp_path / "rows.npy"):
+        model = QKMeans(K, random_state=0, max_iter=5).fit(rows)
+        assert len(np.unique(model.labels_)) == K
+        np.testing.assert_array_equal(model.predict(rows), model.labels_)
+        own = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
+        assert own == pytest.approx(model.inertia_, rel=1e-3, abs=1e-5 * float((X**2).sum()))
+        assert own <= 0.5 * ((X - X.mean(0)) ** 2).sum()
