@@ -4,7 +4,8 @@
 
 A turn is one of: a fit of random size and options; a fit interrupted by Ctrl-C; predict; nearest neighbours; rows
 removed from an index and others added; a model saved and loaded; a fit killed in a process of its own, which goes on
-from its checkpoint. Results are compared with those of NumPy or of another call. Writes benchmarks/results/soak.json.
+from its checkpoint. Results are compared with those of NumPy or of another call. Writes benchmarks/results/soak.json
+every minute, with the time of the processor beside that of the clock: a machine that others use, too, takes fewer turns.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from benchmarks.harness import console, machine, save
 from quickmeans import QKMeans, QKNeighbors, load
 from quickmeans.comparison.worker import memory
 
-MIB = 1 << 20
+MIB, MINUTE = 1 << 20, 60.0
 SETTLED = 0.25  # of the time, in which caches and pools of threads fill
 _KILLED = """
 import os, signal, sys
@@ -153,9 +154,24 @@ class Soak:
         assert (resumed.cluster_centers_ == whole.cluster_centers_).all()
 
 
+def summary(now, counts, sizes):
+    """Return what has happened so far: turns, and the memory in the first and the last third of the settled time."""
+    late = np.array([size for since, size in sizes if since > SETTLED * now])
+    third = max(len(late) // 3, 1)
+    first, last = float(np.median(late[:third])), float(np.median(late[-third:]))
+    return {
+        "seconds": now,
+        "processor seconds": sum(os.times()[:4]),
+        "turns": dict(sorted(counts.items())),
+        "mebibytes": {"after a quarter": first, "at the end": last, "most": float(late.max())},
+        "threads of Python": threading.active_count(),
+        "open files": len(os.listdir("/proc/self/fd")),
+    }
+
+
 def run(seconds):
-    """Take turns until the time is over, and return what happened."""
-    counts, sizes = Counter(), []
+    """Take turns until the time is over; yield what has happened every minute, and at the end."""
+    counts, sizes, told = Counter(), [], 0.0
     with tempfile.TemporaryDirectory() as folder:
         soak, begin = Soak(Path(folder)), time.perf_counter()
         while (now := time.perf_counter() - begin) < seconds:
@@ -163,16 +179,10 @@ def run(seconds):
             turn()
             counts[turn.__name__] += 1
             sizes.append((now, memory() / MIB))
-        threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
-    late = np.array([size for size in sizes if size[0] > SETTLED * seconds])
-    first, last = np.median(late[: len(late) // 3, 1]), np.median(late[-(len(late) // 3) :, 1])
-    return {
-        "seconds": seconds,
-        "turns": dict(sorted(counts.items())),
-        "mebibytes": {"after a quarter": float(first), "at the end": float(last), "most": float(late[:, 1].max())},
-        "threads of Python": threads,
-        "open files": files,
-    }
+            if now - told > MINUTE:
+                told = now
+                yield summary(now, counts, sizes)
+        yield summary(now, counts, sizes)
 
 
 def main():
@@ -180,9 +190,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=3600.0)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # about fits that stop early
-    record = run(arguments.seconds)
-    console.print_json(data=record)
-    save("soak", {"machine": machine()} | record)
+    for record in run(arguments.seconds):
+        console.print(record, highlight=False)
+        save("soak", {"machine": machine()} | record)
 
 
 if __name__ == "__main__":
