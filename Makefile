@@ -70,11 +70,11 @@ clean:
 	touch $@
 
 .venv/bench: .venv/installed
-	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev --group bench
+	$(BIN)/python -m pip install --quiet --group bench
 	touch $@
 
 .venv/docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev --group docs
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 .venv-sanitize/installed: $(BUILD) $(wildcard src/quickmeans/*.py src/quickmeans/*/*.py)

@@ -67,7 +67,7 @@ def small(with_peer: bool, text: str) -> list[dict[str, Any]]:
     records, K = [], 100
     for name, (X, factor) in problems().items():
         if text in name:
-            records += both(name, X, K, factor, 5)
+            records += both(name, X, K, factor, 3)
             records += [peer(name, X, K, factor)] if with_peer else []
     return records
 
@@ -91,7 +91,7 @@ def swept() -> list[dict[str, Any]]:
                 "sweep": lambda X=rows, ks=ks: sweep(X, ks, random_state=0).models[-1],  # type: ignore[misc]
             }
         )
-        seconds = alternate(calls, rounds=5, most=40)
+        seconds = alternate(calls, rounds=5, most=10)
         for method, model in results.items():
             found = {"clusters": ks, "seconds": seconds[method], "objective": float(model.inertia_)}
             records.append({"commit": commit(), "data": data, "method": method} | found)

@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from quickmeans.timing import alternate, machine, timed
+from quickmeans import kernels, timing
+from quickmeans.timing import alternate, timed
 
 __all__ = ["DOCS", "alternate", "commit", "console", "keeping", "load", "machine", "save", "show", "timed"]
 
@@ -25,6 +26,11 @@ def commit() -> str:
         for arguments in (["rev-parse", "--short", "HEAD"], ["status", "--short", "--", "src", "native"])
     )
     return head + ("+" if changes else "")
+
+
+def machine(*packages: str) -> dict[str, Any]:
+    """Return the machine, its instruction set, the versions of Python and of the packages, and the commit."""
+    return timing.machine(*packages) | {"isa": kernels.instruction_sets()[0], "commit": commit()}
 
 
 def keeping(calls: dict[str, Callable[[], Any]]) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:

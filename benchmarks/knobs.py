@@ -44,7 +44,7 @@ def main():
     X = rows("patches")
     models = {name: QKMeans(K, **BASE | changes) for name, changes in KNOBS.items()}
     fits, fitted = keeping({name: lambda model=model: model.fit(X) for name, model in models.items()})
-    fit = alternate(fits, rounds=2, most=200.0, clock=time.process_time)
+    fit = alternate(fits, rounds=0, clock=time.process_time)
     calls = {name: lambda model=model: model.predict(X) for name, model in fitted.items()}
     predict = alternate(calls, most=20.0, clock=time.process_time)
     records = []

@@ -22,7 +22,7 @@ from quickmeans import QKMeans
 
 SMALL = 5e7  # rows times features times clusters: the best of ten is run
 BREATHING = 2e8  # breathing k-means is run
-LARGE = 1e9  # four seeds are enough
+SEEDS = {1e9: 3, 1e8: 4}  # of which so many are enough above such products
 
 
 def uneven(n_clusters=60, n_columns=16):
@@ -73,7 +73,7 @@ def methods(X, K, breathing):
 def measure(name, X, K, labels, n_seeds, breathing):
     """Return the record of one data set and number of clusters."""
     calls = methods(X, K, breathing)
-    n_seeds = min(n_seeds, 4) if X.size * K > LARGE else n_seeds
+    n_seeds = min([n_seeds, *(number for work, number in SEEDS.items() if X.size * K > work)])
     for make in calls.values():
         make(0).fit(X[: max(4 * K, 1000)])  # libraries load and threads start outside of the measurement
     objectives, seconds, agreement = ({method: [] for method in calls} for _ in range(3))

@@ -200,8 +200,7 @@ def batches(directory):
     from sklearn.cluster import MiniBatchKMeans
 
     records = []
-    for name, K, size in (("mnist", 1024, 1024), ("mnist", 1024, 4096), ("fashion-mnist", 256, 1024),
-                          ("words", 512, 1024)):  # fmt: skip
+    for name, K, size in (("mnist", 1024, 1024), ("fashion-mnist", 256, 1024), ("words", 512, 1024)):
         X = rows(name)
         peer_model = MiniBatchKMeans(K, batch_size=size, n_init=1, random_state=0)
         peer = partial(peer_model.fit, X)

@@ -5,7 +5,7 @@
 A turn is one of: a fit of random size and options; a fit interrupted by Ctrl-C; predict; nearest neighbours; rows
 removed from an index and others added; a model saved and loaded; a fit killed in a process of its own, which goes on
 from its checkpoint. Results are compared with those of NumPy or of another call. Writes benchmarks/results/soak.json
-every minute, with the time of the processor beside that of the clock: a machine that others use, too, takes fewer turns.
+every minute, with the time of the processor beside that of the clock: on a busy machine there are fewer turns.
 """
 
 import argparse

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 from sklearn.exceptions import ConvergenceWarning
+from tallies import add_tally
 
 from quickmeans import InvalidModelError, QKMeans, QKNeighbors, QKNystroem, load
 from quickmeans.files import container
@@ -303,12 +304,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--tally", type=Path, help="a JSON file in which the counts of several runs are added up")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve()
         return
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-files-"))
+    folder, begin, bad = Path(tempfile.mkdtemp(prefix="fuzz-files-")), time.monotonic(), 0
     rng, end, counts, worst = np.random.default_rng(options.seed), time.monotonic() + options.seconds, {}, [0.0, 0.0]
     kinds = samples(folder / "samples")
     with Reader() as reader:
@@ -322,11 +324,15 @@ def main():
             counts[outcome.split(":")[0]] = counts.get(outcome.split(":")[0], 0) + 1
             worst = [max(worst[0], seconds), max(worst[1], megabytes)]
             if is_bad(outcome, seconds, megabytes):
+                bad += 1
                 kept = folder / f"bad-{n}" / source.name
                 kept.parent.mkdir()
                 target.rename(kept)
                 print(f"{kept}: {change}: {outcome}, {seconds:.1f} s, {megabytes:.0f} MB", flush=True)
     print(f"seed {options.seed}: {counts}; at most {worst[0]:.2f} s and {worst[1]:.0f} MB; files in {folder}")
+    if options.tally:
+        most = dict(zip(("seconds", "megabytes"), worst, strict=True))
+        add_tally(options.tally, time.monotonic() - begin, {"files": sum(counts.values()), "bad": bad} | counts, most)
 
 
 if __name__ == "__main__":
