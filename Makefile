@@ -2,6 +2,7 @@
 # make test      lint, types, tests
 # make sanitize  the tests of the native code under AddressSanitizer and UndefinedBehaviorSanitizer, and its threads
 #                under ThreadSanitizer
+# make aarch64   compile the native code for 64-bit ARM and run its threads by qemu (g++-aarch64-linux-gnu, qemu-user)
 # make docs      the site, in docs/_build/html
 # make bench     measure everything against its peers (long; leave the machine alone meanwhile; goes on where it was)
 # make bench-quick  ratios of today beside the committed ones, in ten minutes
@@ -12,7 +13,7 @@ BIN := .venv/bin
 NATIVE := $(wildcard native/*.?pp native/*/*.?pp)
 BUILD := pyproject.toml CMakeLists.txt $(NATIVE)
 
-.PHONY: demo test lint sanitize sanitize-memory sanitize-threads docs bench bench-quick format clean
+.PHONY: demo test lint sanitize sanitize-memory sanitize-threads aarch64 docs bench bench-quick format clean
 
 demo: .venv/installed
 	$(BIN)/quickmeans demo
@@ -43,6 +44,12 @@ sanitize-threads: .venv-sanitize/installed
 	.venv-sanitize/bin/cmake -S . -B build/threads -DQUICKMEANS_SANITIZE=thread > build/threads.log
 	.venv-sanitize/bin/cmake --build build/threads -j >> build/threads.log
 	build/threads/threads
+
+aarch64:
+	cmake -S . -B build/aarch64 -DQUICKMEANS_PROGRAM=ON -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+		-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++
+	cmake --build build/aarch64 -j2
+	qemu-aarch64 -L /usr/aarch64-linux-gnu build/aarch64/threads
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
