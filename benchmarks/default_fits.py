@@ -4,8 +4,8 @@
 
 Every library has its own start and its own number of iterations (faiss and SuperKMeans: 25; two levels are its fast
 mode). These two are told to take all rows, which the others do: by default they cluster a sample. Calls take turns, the
-best time of up to three counts, and objectives are exact, on at most 40000 of the rows. Calls that take minutes are left
-out: scikit-learn and faiss beyond 1000 clusters, the flat mode of SuperKMeans at 100000. Writes
+best time of up to three counts, and objectives are exact, on at most 40000 of the rows. Calls that take minutes are
+left out: scikit-learn and faiss beyond 1000 clusters, the flat mode of SuperKMeans at 100000. Writes
 benchmarks/results/default_fits.json.
 """
 

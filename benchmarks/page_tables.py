@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from benchmarks.harness import RESULTS, load
+from benchmarks.harness import load
 from benchmarks.long_runs import long_runs
 from benchmarks.markdown import DATA, find, rows, seconds, times
 
@@ -36,33 +36,33 @@ PROGRAMS = {
 }
 
 
-def machines(content: Any) -> Iterable[dict[str, Any]]:
-    """Yield every machine that results name, with the commit where it is known."""
+def named(content: Any, key: str) -> Iterable[Any]:
+    """Yield what results keep under a key, at any depth."""
+    if isinstance(content, dict) and key in content:
+        yield content[key]
     for inner in content.values() if isinstance(content, dict) else content:
         if isinstance(inner, dict | list):
-            yield from machines(inner)
-    if isinstance(content, dict) and "machine" in content:
-        yield {"commit": content.get("commit")} | content["machine"]
+            yield from named(inner, key)
 
 
-def distinct(values: Iterable[Any]) -> str:
+def distinct(values: Iterable[str]) -> str:
     """Return the different values, in order of appearance."""
-    return ", ".join(dict.fromkeys(str(value) for value in values if value))
+    return ", ".join(dict.fromkeys(values))
 
 
 def where() -> str:
-    """What was measured, on which machine, commit and versions, and by which program."""
+    """What was measured, on which machine and commit."""
     cells = []
     for name, what in PROGRAMS.items():
-        if not (RESULTS / f"{name}.json").exists():
-            continue
         content = load(name)
-        found = list(machines(content))
-        cpu = distinct(f"{m['cores']} cores of {m['cpu']}{', ' + m['isa'] if 'isa' in m else ''}" for m in found)
-        commits = distinct(m["commit"] for m in found) or content.get("commit", "")
-        link = f"[{name}.json](../benchmarks/results/{name}.json)"
-        cells.append((what, cpu, commits, link, f"`python -m benchmarks.{name}`"))
-    return rows(["what", "machine", "commit", "results", "program"], cells)
+        if not content:
+            continue
+        inner = [value for key, value in content.items() if key != "commit"]  # which is that of the last part
+        commits = distinct(c for c in named(inner, "commit") if c) or content.get("commit", "")
+        cpus = distinct(" ".join(f"{m['cores']} cores of {m['cpu']}, {m.get('isa', '')}".split()).rstrip(",")
+                        for m in named(content, "machine"))  # fmt: skip
+        cells.append((what, cpus, commits, f"[{name}](../benchmarks/results/{name}.json)"))
+    return rows(["what", "machine", "commit", "results"], cells)
 
 
 # ---- clustering -----------------------------------------------------------------------------------------------------

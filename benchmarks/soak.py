@@ -139,14 +139,14 @@ class Soak:
         self.index = load(path)
 
     def killed(self):
-        """A fit that is killed goes on from its checkpoint to the end of one that was not."""
+        """A fit that is killed, unless it ends before, goes on from its checkpoint to the end of one that was not."""
         X, rows = self.mixture(2000, 10), self.folder / "rows.npy"
         np.save(rows, X)
         checkpoint = self.folder / "checkpoint"
         checkpoint.unlink(missing_ok=True)
         at = str(self.rng.integers(1, 5))
         done = subprocess.run([sys.executable, "-c", _KILLED, rows, checkpoint, at], check=False)
-        assert done.returncode == -signal.SIGKILL
+        assert done.returncode in (-signal.SIGKILL, 0)  # 0: no label changed any more before
         fit = {"n_clusters": 20, "random_state": 0, "tol": 0, "max_iter": 6, "search": "none"}
         resumed = QKMeans(**fit, checkpoint=checkpoint).fit(X)
         whole = QKMeans(**fit, checkpoint=self.folder / "other").fit(X)

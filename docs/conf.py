@@ -34,7 +34,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],

@@ -17,6 +17,7 @@ from sklearn.datasets import load_digits, make_blobs
 
 import quickmeans
 from quickmeans import QKMeans
+from quickmeans.cli.demo import Measured, verdict
 from quickmeans.cli.main import program
 from quickmeans.report import write_report
 from quickmeans.report.centroids import check_image_shape
@@ -322,7 +323,7 @@ def test_the_demo(tmp_path, monkeypatch):
         result = run("demo")
         assert result.exit_code == 0, result.output
         assert str(page) in result.stdout
-        for name in ("scikit-learn", "QKMeans", "shortlist=0"):
+        for name in ("scikit-learn", "QKMeans", "shortlist=0", "The default call of QKMeans is"):
             assert name in result.stdout
     assert ids(Page(page.read_text("utf-8"))) == FIGURES
     page.write_text("mine")
@@ -330,6 +331,14 @@ def test_the_demo(tmp_path, monkeypatch):
     assert refused.exit_code == 1
     assert "--force" in refused.stderr
     assert page.read_text() == "mine"
+
+
+def test_the_verdict_of_the_demo_tells_both_time_and_objective():
+    peer, own = Measured(6.0, 1.0, 100.0, 1), Measured(2.0, 1.0, 98.5, 1)
+    assert "is 3.0 times as fast as that of scikit-learn, and its objective 1.5 % lower (better)" in verdict(peer, own)
+    assert "is slower (3.0 times the time) than that of scikit-learn, and its objective 1.5 % higher" in verdict(
+        own, peer
+    )
 
 
 # ---- in a browser ---------------------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ def _side_by_side(a: list[Any], b: list[Any]) -> list[Any]:
     """Return the factors of the block-diagonal matrix of two square products; identities extend the shorter one."""
     depth = max(len(a), len(b))
     a, b = (part + [sp.eye_array(part[0].shape[0])] * (depth - len(part)) for part in (a, b))
-    return [sp.block_diag(pair, format="csr") for pair in zip(a, b, strict=True)]
+    return [sp.block_diag([sp.coo_array(part) for part in pair], format="csr") for pair in zip(a, b, strict=True)]
 
 
 def _entries(n: int, triples: list[tuple[Any, Any, Any]]) -> Any:
