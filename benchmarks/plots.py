@@ -6,6 +6,7 @@ python -m benchmarks.plots
 import matplotlib.pyplot as plt
 
 from benchmarks.harness import DOCS, load
+from benchmarks.markdown import DATA
 
 COLOURS = {"QKMeans": "#0b6e4f", "SuperKMeans": "#c8553d", "sklearn lloyd": "#3d5a80"}
 
@@ -22,10 +23,16 @@ def finish(figure, name):
     print(f"docs/{name}.png")
 
 
+def plain_ticks(limits):
+    """Return ticks at 1, 2 and 5 times powers of ten within the limits of an axis, and their labels."""
+    ticks = [m * 10.0**p for p in range(-4, 5) for m in (1, 2, 5) if limits[0] <= m * 10.0**p <= limits[1]]
+    return ticks, [f"{tick:g}" for tick in ticks]
+
+
 def curve(records):
     """Draw the objective against time."""
     names = list(dict.fromkeys(record["data"] for record in records))
-    figure, panels = axes(len(names), "Time and objective, every method from its own start, K = 1024")
+    figure, panels = axes(len(names), "Time and objective, every method from its own start")
     for panel, name in zip(panels, names, strict=True):
         own = [record for record in records if record["data"] == name]
         lowest = min(record["objective"] for record in own)
@@ -38,7 +45,10 @@ def curve(records):
             if "two levels" in record["method"]:
                 panel.plot(record["seconds"], record["objective"] / lowest - 1, "s", color=COLOURS["SuperKMeans"],
                            mfc="none", label="SuperKMeans, two levels")  # fmt: skip
-        panel.set(title=name, xlabel="seconds", ylabel="objective above the lowest", xscale="log")
+        panel.set(title=f"{DATA[name]}, K = {own[0]['K']}", xlabel="seconds", ylabel="objective above the lowest",
+                  xscale="log")  # fmt: skip
+        panel.set_xticks(*plain_ticks(panel.get_xlim()))
+        panel.set_xticks([], minor=True)
         panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.1f} %")
         panel.grid(alpha=0.3)
         panel.legend()
@@ -58,7 +68,7 @@ def clusters(records):
         first = next((r["K"] for r in own if not any(r["K"] <= K for K in lost)), None)
         if first is not None:
             panel.axvline(first, color="grey", ls=":", label=f"QKMeans fastest from K = {first} on")
-        panel.set(title=f"{name}, D = {own[0]['D']}", xlabel="K", ylabel="seconds")
+        panel.set(title=f"{DATA[name]}, D = {own[0]['D']}", xlabel="K", ylabel="seconds")
         panel.grid(alpha=0.3, which="both")
         panel.legend()
     finish(figure, "time-against-clusters")
