@@ -6,6 +6,20 @@ from typing import Any
 from benchmarks.harness import load
 from benchmarks.long_runs import long_runs
 from benchmarks.markdown import DATA, find, rows, seconds, times
+from benchmarks.search_tables import (
+    all_errors,
+    building,
+    coarse_graph,
+    exact_neighbours,
+    feature_times,
+    features,
+    kernel_errors,
+    machines,
+    paper_neighbours,
+    rates,
+    searching,
+    single_queries,
+)
 
 MB, GB = 1e6, 1e9
 
@@ -208,50 +222,6 @@ def factors() -> str:
     return rows(head, cells)
 
 
-# ---- search and kernel features -------------------------------------------------------------------------------------
-
-
-def searching() -> str:
-    """Queries per second over those of faiss with as many lists, and the medians of single queries."""
-    batches = [(recall, batch) for recall in (0.9, 0.99) for batch in (2000, 10000)]
-    head = ["data", "lists", *(f"recall {recall}, {batch} queries" for recall, batch in batches),
-            "one query, µs", "faiss, µs", "coarse step, scan, Python"]  # fmt: skip
-    cells = []
-    for section, found in load("search").items():
-        if not section.startswith("rates:"):
-            continue
-        for one in found["one_query"]:
-            n, kept = one["n_lists"], found["at_recall"]
-            lines = [[r for r in kept if (r["n_lists"], r["recall"], r["batch"]) == (n, *pair)] for pair in batches]
-            rates = [f"{line[0]['times_faiss']:.2f}" if line else "" for line in lines]
-            medians = [f"{one['microseconds'][m]['median']:.0f}" for m in ("QKNeighbors", "faiss IVFFlat")]
-            shares = next((line[0]["shares"] for line in lines if line), {}).values()
-            text = ", ".join(f"{100 * max(share, 0):.0f} %" for share in shares)
-            cells.append((DATA[section.removeprefix("rates:")], n, *rates, *medians, text))
-    return rows(head, cells)
-
-
-LANDMARKS = {"kmeans": '`"kmeans"`', "qkmeans": '`"qkmeans"`'}
-
-
-def features() -> str:
-    """The time of kernel features by scikit-learn over ours."""
-    found = records("nystroem", "time")
-    head = ["landmarks", *(f"{DATA[r['data']]}, K = {r['K']}, D = {r['D']}" for r in found)]
-    cells = [(text, *(f"{r['times_sklearn'][kind]:.1f}" for r in found)) for kind, text in LANDMARKS.items()]
-    return rows(head, cells)
-
-
-def kernel_errors() -> str:
-    """The error of the kernel matrix with compressed landmarks over that with k-means landmarks."""
-    cells = []
-    for r in records("nystroem", "error"):
-        mean = {kind: value["mean"] for kind, value in r["error"].items()}
-        cells.append((DATA[r["data"]], r["K"], f"{mean['kmeans']:.4f}", f"{mean['qkmeans'] / mean['kmeans']:.3f}",
-                      f"{mean['uniform'] / mean['kmeans']:.3f}"))  # fmt: skip
-    return rows(["data", "K", "error, `kmeans`", "`qkmeans` over it", "`uniform` over it"], cells)
-
-
 # ---- files, Dask, mini-batches --------------------------------------------------------------------------------------
 
 
@@ -359,5 +329,10 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "dask.md": {"on Dask": on_dask, "a million": million},
     "parameters.md": {"knobs": knobs},
+    "neighbours.md": {
+        "rates": rates, "coarse graph": coarse_graph, "building": building, "single queries": single_queries,
+        "paper's neighbours": paper_neighbours, "exact neighbours": exact_neighbours,
+    },
+    "nystroem.md": {"feature times": feature_times, "all errors": all_errors, "machines": machines},
     "reliability.md": {"long runs": long_runs},
 }  # fmt: skip
