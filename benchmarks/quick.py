@@ -63,7 +63,7 @@ def main():
         objective, before = today[0]["objective"]["QKMeans"], record["objective"]["QKMeans"]
         slower = faster * noise < committed
         console.print(
-            f"{record['data']}, K = {record['K']}: {faster:.2f} times faster (committed {record['times faster']:.2f}, "
+            f"{record['data']}, K = {record['K']}: {faster:.2f} times faster (committed {committed:.2f}, "
             f"noise {noise:.2f}), objective {objective:.4f} ({before:.4f}){'  <- slower' * slower}",
             highlight=False,
         )
