@@ -25,18 +25,20 @@ PARTS: dict[str, list[str]] = {
     "grid": ["never_slower grid small one noise"],
     "wide and sparse": ["never_slower transform sparse blobs"],
     "clustering": ["clustering", "plots"],
-    "search": ["search rates:mnist rates:fashion-mnist rates:words rates:blobs", "search plot"],
-    "building": ["search rates:resampled graph build:mnist build:words build:resampled"],
+    "search": ["search rates:mnist rates:fashion-mnist rates:words rates:blobs build:mnist build:words", "search plot"],
     "kernel features": ["nystroem time", "nystroem error mnist 128 512", "nystroem error words convnet",
                         "nystroem plot"],
     "factors": ["factorization", "factorization --plot", "palm"],
     "operator": ["operator"],
-    "sizes": ["balanced --peer", "balanced --large", "balanced --sweep"],
+    "sizes": ["balanced --large", "balanced --sweep"],
     "files": ["scale columns overlap batches dask many", "scale plot"],
-    "parameters": ["knobs", "estimate"],
+    "parameters": ["knobs"],
 }  # fmt: skip
-# Slow and seldom needed: only if they are named.
+# Only if they are named: their peers take minutes, or their data are large.
 NAMED: dict[str, list[str]] = {
+    "many lists": ["search rates:resampled graph build:resampled", "search plot"],
+    "bounds on sizes": ["balanced --peer"],
+    "a million": ["estimate"],
     "long files": ["scale rows clusters disk chunks", "scale plot"],
     "all kernel features": ["nystroem", "nystroem plot"],
     "the paper's neighbours": ["search paper:blobs paper:mnist paper:fashion-mnist"],
