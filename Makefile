@@ -4,7 +4,7 @@
 #                under ThreadSanitizer
 # make aarch64   compile the native code for 64-bit ARM and run its threads by qemu (g++-aarch64-linux-gnu, qemu-user)
 # make docs      the site, in docs/_build/html
-# make bench     measure against peers (40 minutes; leave the machine alone meanwhile; goes on where it was)
+# make bench     measure against peers, part by part (long; leave the machine alone meanwhile; goes on where it was)
 # make bench-quick  ratios of today beside the committed ones, in ten minutes
 # make format    put the sources in their standard form
 
