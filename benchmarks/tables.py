@@ -86,6 +86,37 @@ def searching() -> str:
     return rows(head, cells)
 
 
+# The paper's accuracies, K-means / QK-means.
+PAPER = {
+    "blobs": {128: "0.96 / 0.74", 256: "0.97 / 0.66", 512: "0.99 / 0.66"},
+    "mnist": dict.fromkeys((10, 16, 30), "0.96 / 0.96"),
+    "fashion-mnist": dict.fromkeys((10, 16, 30), "0.84 / 0.84"),
+}
+
+
+def paper_searching() -> str:
+    """One nearest neighbour in one cluster and in two, and of all rows by scikit-learn."""
+    methods = ["K-means, one cluster", "QKNeighbors, one cluster", "QKNeighbors, two clusters"]
+    head = ["data", "K", *methods, *(f"{method}, µs" for method in methods), "paper"]
+    cells: list[tuple[Any, ...]] = []
+    for data, own in PAPER.items():
+        records = load("search")[f"paper:{data}"]
+
+        def mean(key: str, records: list[dict[str, Any]] = records, **wanted: Any) -> float:
+            found = [r[key] for r in records if all(r.get(name) == value for name, value in wanted.items())]
+            return float(sum(found) / len(found))
+
+        for K, accuracies in own.items():
+            shares = (f"{mean('accuracy', K=K, method=method):.3f}" for method in methods)
+            micros = (f"{mean('microseconds_per_query', K=K, method=method):.0f}" for method in methods)
+            cells.append((NAMES[data], K, *shares, *micros, accuracies))
+        for r in records:
+            if r["K"] is None:
+                name = r["method"].replace("sklearn", "scikit-learn, all rows by")
+                cells.append((NAMES[data], name, "", "", "", f"{r['microseconds_per_query']:.0f}", "", "", ""))
+    return rows(head, cells)
+
+
 def whole_fits() -> list[tuple[str, ...]]:
     """Default calls, for the README."""
     lines = {
@@ -167,6 +198,7 @@ TABLES: dict[str, tuple[Path, Callable[[], str]]] = {
     "iterations": (DOCS / "benchmarks.md", iterations),
     "assignment": (DOCS / "benchmarks.md", assignment),
     "searching": (DOCS / "benchmarks.md", searching),
+    "the paper's search": (DOCS / "neighbours.md", paper_searching),
     "how fast": (README, how_fast),
 }
 
