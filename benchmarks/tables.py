@@ -14,7 +14,8 @@ from benchmarks import many_clusters, never_slower, quality
 from benchmarks.harness import DOCS, load
 
 README = DOCS.parent / "README.md"
-NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "words": "word vectors", "blobs": "Blobs"}
+NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "words": "word vectors", "blobs": "Blobs",
+         "convnet": "made-up activations", "resampled": "rows like word vectors"}  # fmt: skip
 
 
 def rows(head: list[str], cells: list[tuple[Any, ...]]) -> str:
@@ -84,6 +85,29 @@ def searching() -> str:
             name = NAMES[section.removeprefix("rates:")]
             cells.append((name, n, *(f"{r['times_faiss']:.2f}" for r in rates), *medians, shares))
     return rows(head, cells)
+
+
+def errors_over_kmeans() -> str:
+    """Errors of kernel matrices over those with k-means landmarks."""
+    head = ["data", "K", "`qkmeans`, 1000 test rows", "`qkmeans`, all training rows", "`uniform`, 1000 test rows"]
+    cells = []
+    for r in load("nystroem")["error"]["records"]:
+
+        def over(part: str, kind: str, record: dict[str, Any] = r) -> str:
+            errors = record.get(part)
+            return f"{errors[kind]['mean'] / errors['kmeans']['mean']:.3f}" if errors else ""
+
+        parts = over("error", "qkmeans"), over("all_rows_error", "qkmeans"), over("error", "uniform")
+        cells.append((NAMES[r["data"]], r["K"], *parts))
+    return rows(head, cells)
+
+
+def kernel_errors() -> str:
+    """Relative errors of kernel matrices of test rows, for all kinds of landmarks."""
+    records = load("nystroem")["error"]["records"]
+    kinds = list(records[0]["error"])
+    cells = [(NAMES[r["data"]], r["K"], *(f"{r['error'][kind]['mean']:.4f}" for kind in kinds)) for r in records]
+    return rows(["data", "K", *(f"`{kind}`" for kind in kinds)], cells)
 
 
 # The paper's accuracies, K-means / QK-means.
@@ -199,6 +223,8 @@ TABLES: dict[str, tuple[Path, Callable[[], str]]] = {
     "assignment": (DOCS / "benchmarks.md", assignment),
     "searching": (DOCS / "benchmarks.md", searching),
     "the paper's search": (DOCS / "neighbours.md", paper_searching),
+    "errors over k-means": (DOCS / "nystroem.md", errors_over_kmeans),
+    "kernel errors": (DOCS / "nystroem.md", kernel_errors),
     "how fast": (README, how_fast),
 }
 
