@@ -4,7 +4,7 @@
 
 Every ratio is between candidates that took turns in one run. Except in `build`, faiss searches our inverted lists, so
 that only the search differs; times are those at equal recall, between measured numbers of probes. Writes
-benchmarks/results/search.json, one entry per section; `plot` draws docs/search.png from it.
+benchmarks/results/search.json, one entry per section.
 """
 
 import sys
@@ -17,7 +17,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.data import split
-from benchmarks.harness import DOCS, alternate, console, keeping, load, machine, save
+from benchmarks.harness import alternate, console, keeping, load, machine, save
 from quickmeans import QKMeans, QKNeighbors
 
 NEIGHBORS = 10
@@ -219,36 +219,12 @@ def scan_one(lists, kmeans, Q):
     return lists.search_preassigned(Q, 1, labels, np.zeros(labels.shape, np.float32))[1]
 
 
-def plot():
-    import matplotlib.pyplot as plt
-
-    results = load("search")
-    names = [key.split(":")[1] for key in results if key.startswith("rates:")]
-    colours = {"QKNeighbors": "#0b6e4f", "faiss IVFFlat": "#c8553d"}
-    styles = dict(zip(LISTS, (":", "-", "--"), strict=True))
-    figure, panels = plt.subplots(1, len(names), figsize=(4 * len(names), 4), layout="constrained", squeeze=False)
-    for panel, name in zip(panels[0], names, strict=True):
-        records = results[f"rates:{name}"]["records"]
-        for method, n_lists in dict.fromkeys((r["method"], r["n_lists"]) for r in records):
-            line = [r for r in records if (r["method"], r["n_lists"]) == (method, n_lists) and r["recall@10"] > 0.5]
-            panel.semilogy([r["recall@10"] for r in line], [r["queries_per_second"]["10000"] for r in line], "o", ms=3,
-                           ls=styles[n_lists], color=colours[method], label=f"{method}, {n_lists} lists")  # fmt: skip
-        panel.set(title=name, xlabel="recall@10", ylabel="queries per second, 10000 in a batch")
-        panel.grid(alpha=0.3, which="both")
-        panel.legend(fontsize=6)
-    figure.savefig(DOCS / "search.png", dpi=120)
-    console.print("docs/search.png")
-
-
 def main():
     sections = {f"rates:{name}": lambda name=name: rates(name) for name in DATA} | {"graph": graph}
     sections |= {f"build:{name}": lambda name=name: build(name) for name in DATA}
     sections |= {f"paper:{name}": lambda name=name: paper(name) for name in ("blobs", "mnist", "fashion-mnist")}
     asked = sys.argv[1:] or list(sections)
     for name in asked:
-        if name == "plot":
-            plot()
-            continue
         results = {key: value for key, value in load("search").items() if key in sections}
         results[name] = sections[name]()
         results["machine"] = machine("faiss-cpu", "scikit-learn")
