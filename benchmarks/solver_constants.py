@@ -23,7 +23,7 @@ from quickmeans.transform import als, chain, hierarchical_palm4msa, pair, palm, 
 
 SIZE = 128  # centroids, of 10000 rows
 VALUES = {
-    (als, "_GROWTH"): (0.15, 0.3, 0.6),
+    (als, "_GROWTH"): (0.3, 0.6, 1.2),
     (als, "_KEEP"): (0.8, 0.9, 0.95),
     (als, "_BANDS"): ((4.0, np.inf), (8.0, np.inf), (16.0, np.inf)),
     (als, "_TRIAL"): (1, 3, 6),

@@ -61,6 +61,7 @@ double spectral_norm(const double* A, std::int64_t n, std::vector<double>& x, co
 }
 
 // out = sum over the lines of v_l times the outer product of line l with itself; S' diag(v) S for lines that are rows.
+// The lower half is summed, since positions in a line ascend, and the upper half is its mirror.
 void outer_products(const std::vector<std::int64_t>& start, const std::vector<std::int32_t>& index,
                     const std::vector<double>& values, const double* weights, std::int64_t n,
                     std::vector<double, PageAllocator<double>>& out, const Poll& poll) {
@@ -70,10 +71,11 @@ void outer_products(const std::vector<std::int64_t>& start, const std::vector<st
         for (auto e = std::size_t(start[line]); e < std::size_t(start[line + 1]); ++e) {
             double* const row = out.data() + index[e] * padded(n);
             const double value = (weights ? weights[line] : 1.0) * values[e];
-            for (auto f = std::size_t(start[line]); f < std::size_t(start[line + 1]); ++f)
-                row[index[f]] += value * values[f];
+            for (auto f = std::size_t(start[line]); f <= e; ++f) row[index[f]] += value * values[f];
             pacer.did(start[line + 1] - start[line]);
         }
+    for (std::int64_t i = 0; i < n; ++i, pacer.did(n))
+        for (std::int64_t j = 0; j < i; ++j) out[std::size_t(j * padded(n) + i)] = out[std::size_t(i * padded(n) + j)];
 }
 
 }  // namespace
@@ -249,13 +251,7 @@ void Palm::paper_update(std::size_t q, const Quadratic& at, const ProjectFactor&
 // cells_ = P S G - M, by products with factors only.
 void Palm::gradient(std::size_t q, const Quadratic& at, const Entries& S, const Poll& poll) {
     const std::int64_t n = S.n_rows, m = S.n_columns;
-    if (at.G) {
-        times(S, false, at.G, m, cells_, poll);
-        for (std::size_t f = q; f-- > 0; cells_.swap(more_)) times(factors_[f], false, cells_.data(), m, more_, poll);
-        routines_->weigh_and_subtract(cells_.data(), weights_.data(), at.H, K_, m);
-        for (std::size_t f = 0; f < q; ++f, cells_.swap(more_)) times(factors_[f], true, cells_.data(), m, more_, poll);
-        return;
-    }
+    if (at.G) return gradient_by_panels(q, at, S, poll);
     const double* M = at.H;
     for (std::size_t f = 0; f < q; ++f, square_.swap(more_), M = square_.data())
         times(factors_[f], true, M, m, more_, poll);

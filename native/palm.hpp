@@ -80,6 +80,10 @@ class Palm {
         double inner, square;  // <M, S> and <S, P S G>
     };
 
+    struct Panels {
+        Dense in, out;
+    };
+
     std::int64_t K_, D_;
     Cells weights_;
     Dense U_, weighted_, weighted_t_;
@@ -94,11 +98,18 @@ class Palm {
     std::vector<Cells> left_vectors_, right_vectors_;  // leading directions of P and G, for the paper's steps
     Dense G_[2], H_, Ht_[2];                           // of the present factor, and of the next
     Dense cells_, more_, square_, turned_, line_;
-    Cells own_residual_;  // M - P S G of the present factor on its support
+    std::vector<Panels> panels_;  // one per thread
+    Cells own_residual_;          // M - P S G of the present factor on its support
     std::vector<unsigned char> kept_;
 
     void multiply_left(const Poll& poll);
     void multiply_right(std::size_t q, Quadratic& at, const Poll& poll);
+    using PanelBody = std::function<void(std::int64_t first, std::int64_t width, Panels& own, const Poll& poll)>;
+
+    void for_each_panel(std::int64_t n_rows, std::int64_t width, double work, const PanelBody& body, const Poll& poll);
+    void times_panel(const Entries& S, bool transposed, const double* X, std::int64_t width, Dense& out,
+                     const Poll& poll) const;
+    void gradient_by_panels(std::size_t q, const Quadratic& at, const Entries& S, const Poll& poll);
     void times(const Entries& S, bool transposed, const double* X, std::int64_t width, Dense& out, const Poll& poll);
     void multiply(const SparseJob& job, const Poll& poll);
     void update(std::size_t q, const Quadratic& at, const ProjectFactor& project, const Poll& poll);
@@ -111,6 +122,7 @@ class Palm {
     bool accept(std::size_t q, const Quadratic& at, Entries S, bool is_present, const Poll& poll);
     Fit refine(const Quadratic& at, Entries& S, int n_steps, const Cells* residual, const Poll& poll);
     void apply(const Quadratic& at, const Entries& S, const Cells& s, Cells& out, const Poll& poll);
+    void apply_by_panels(const Quadratic& at, const Entries& S, const Cells& s, Cells& out, const Poll& poll);
     void dots(const Entries& S, const double* A, const double* B, std::int64_t length, Cells& out, const Poll& poll);
 };
 

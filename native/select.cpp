@@ -139,18 +139,23 @@ void for_each_block(std::int64_t n, Pacer& pacer, const Body& body) {
     }
 }
 
-// Sort the keys by their upper half, eleven bits at a time; equal ones stay in their order.
-void sort_by_upper_half(std::vector<std::uint64_t>& keys, Pacer& pacer) {
-    constexpr int kBits = 11;  // three passes over 32 bits, with counters that fit into the first-level cache
-    const std::int64_t n = std::int64_t(keys.size());
-    std::vector<std::uint64_t> sorted(keys.size());
-    for (int shift = 32; shift < 64; shift += kBits) {
-        std::size_t start[(1 << kBits) + 1] = {};
-        const auto digit = [shift](std::uint64_t key) { return std::size_t(key >> shift) & ((1 << kBits) - 1); };
+using Keys = std::vector<std::uint64_t>;
+
+// Sort the keys from bit `shift` on, `Bits` at a time, up to the highest bit; equal ones stay in their order. Returns
+// where the keys with each value of the highest bits begin.
+template <int Bits>
+std::vector<std::size_t> sort_from(int shift, Keys& keys, Pacer& pacer) {
+    const auto n = std::int64_t(keys.size());
+    Keys sorted(keys.size());
+    std::vector<std::size_t> begin;
+    for (; shift < 64; shift += Bits) {
+        std::vector<std::size_t> start((std::size_t(1) << Bits) + 1);
+        const auto digit = [shift](std::uint64_t key) { return std::size_t(key >> shift) & ((1 << Bits) - 1); };
         for_each_block(n, pacer, [&](std::int64_t first, std::int64_t end) {
             for (std::int64_t i = first; i < end; ++i) ++start[digit(keys[std::size_t(i)]) + 1];
         });
-        for (int i = 0; i < 1 << kBits; ++i) start[i + 1] += start[i];
+        for (std::size_t i = 1; i < start.size(); ++i) start[i] += start[i - 1];
+        begin = start;
         for_each_block(n, pacer, [&](std::int64_t first, std::int64_t end) {
             for (std::int64_t i = first; i < end; ++i) {
                 const std::uint64_t key = keys[std::size_t(i)];
@@ -159,6 +164,18 @@ void sort_by_upper_half(std::vector<std::uint64_t>& keys, Pacer& pacer) {
         });
         keys.swap(sorted);
     }
+    return begin;
+}
+
+// Sort the keys by their upper half.
+void sort_by_upper_half(Keys& keys, Pacer& pacer) {
+    constexpr std::size_t kFew = 256;  // where the counters of sort_from cost more
+    if (keys.size() > kFew) {
+        sort_from<11>(32, keys, pacer);  // counters that fit into the first-level cache
+        return;
+    }
+    std::sort(keys.begin(), keys.end());  // the lower half ascends already where upper halves are equal
+    pacer.did(kFew);
 }
 
 // The bits of a positive single-precision number, in reverse: larger numbers have smaller keys.
@@ -174,23 +191,46 @@ void match_largest(const double* M, std::int64_t n_rows, std::int64_t n_columns,
                    std::int64_t per_row, std::int64_t per_column, unsigned char* kept, const Poll& poll) {
     Pacer pacer{poll};
     std::fill(kept, kept + n_rows * n_columns, static_cast<unsigned char>(0));
-    std::vector<std::uint64_t> keys;
+    Keys keys(std::size_t(n_rows * n_columns));
     double largest = 0;
     for (std::int64_t i = 0; i < n_rows; ++i, pacer.did(n_columns))
         for (std::int64_t j = 0; j < n_columns; ++j) largest = std::max(largest, size_of(M[i * stride + j]));
+    std::size_t count = 0;
     for (std::int64_t i = 0; i < n_rows; ++i, pacer.did(n_columns))
-        for (std::int64_t j = 0; j < n_columns; ++j)
-            if (const double size = size_of(M[i * stride + j]); size > 0)
-                keys.push_back(key_of(float(size / largest)) | std::uint64_t(i * n_columns + j));
-    sort_by_upper_half(keys, pacer);
+        for (std::int64_t j = 0; j < n_columns; ++j) {
+            const double size = size_of(M[i * stride + j]);
+            keys[count] = key_of(float(size / largest)) | std::uint64_t(i * n_columns + j);
+            count += size > 0;
+        }
+    keys.resize(count);
     std::vector<std::int64_t> row_left(std::size_t(n_rows), per_row), column_left(std::size_t(n_columns), per_column);
     std::int64_t left = std::min(n_rows * std::min(per_row, n_columns), n_columns * std::min(per_column, n_rows));
-    for (std::size_t a = 0; a < keys.size() && left > 0; ++a, pacer.did(1)) {
-        const std::int64_t e = std::int64_t(keys[a] & 0xffffffffu);
-        std::int64_t &row = row_left[std::size_t(e / n_columns)], &column = column_left[std::size_t(e % n_columns)];
-        if (row == 0 || column == 0) continue;
-        --row, --column, --left;
-        kept[e] = 1;
+    // The row of a position e is (e + 1/2) / n_columns, rounded down: rounding errors, below 2^-20 / n_columns, are
+    // less than its distance from a whole number.
+    const double per_position = 1.0 / double(n_columns);
+    const auto row_of = [=](std::uint64_t key) {
+        return std::size_t((double(std::uint32_t(key)) + 0.5) * per_position);
+    };
+    const auto column_of = [=](std::uint64_t key) {
+        return std::size_t(std::uint32_t(key)) - row_of(key) * std::size_t(n_columns);
+    };
+    const auto is_free = [&](std::uint64_t key) {
+        return row_left[row_of(key)] > 0 && column_left[column_of(key)] > 0;
+    };
+    // Entries of similar size are brought together. Then only those are sorted whose row and column are not yet full.
+    constexpr int kBits = 12;  // sign, exponent and three bits of the mantissa
+    const std::vector<std::size_t> begin = sort_from<kBits>(64 - kBits, keys, pacer);
+    Keys free_keys;
+    for (std::size_t group = 0; group + 1 < begin.size() && left > 0; ++group) {
+        free_keys.clear();
+        for (std::size_t a = begin[group]; a < begin[group + 1]; ++a, pacer.did(1))
+            if (is_free(keys[a])) free_keys.push_back(keys[a]);
+        sort_by_upper_half(free_keys, pacer);
+        for (std::size_t a = 0; a < free_keys.size() && left > 0; ++a, pacer.did(1)) {
+            if (!is_free(free_keys[a])) continue;
+            --row_left[row_of(free_keys[a])], --column_left[column_of(free_keys[a])], --left;
+            kept[std::uint32_t(free_keys[a])] = 1;
+        }
     }
 }
 

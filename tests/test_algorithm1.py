@@ -16,6 +16,7 @@ from quickmeans.kmeans.memory_pass import MemoryPass
 from quickmeans.kmeans.screen import Screen
 from quickmeans.testing import check_descent
 from quickmeans.transform import SparseProduct, palm4msa
+from quickmeans.transform.solvers import SOLVERS
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def data(rng):
     return X, X[rng.permutation(300)[:8]]
 
 
-def learn(U, n, init):
+def learn(U, n, init, n_iter=0):
     return palm4msa(U, 2, 4, weights=n, init=init, max_iter=50).product
 
 
@@ -70,7 +71,7 @@ def test_the_best_iterate_is_kept(data):
     points = points_of(X)
     calls = []
 
-    def spoiling(U, n, init):
+    def spoiling(U, n, init, n_iter):
         calls.append(1)
         noise = 3.0 if len(calls) % 3 == 0 else 0.0
         return SparseProduct([U + noise * np.random.default_rng(len(calls)).standard_normal(U.shape)])
@@ -93,6 +94,27 @@ def test_it_is_what_shortlist_0_runs(data, monkeypatch):
     model = QKMeans(8, init=start, shortlist=0, solver="palm4msa", n_factors=2, sparsity_level=4, max_iter=3).fit(X)
     assert calls == [1]
     np.testing.assert_allclose(model.cluster_centers_, model.product_.toarray() + model.mean_)
+
+
+@pytest.mark.parametrize("solver", ["als", "palm4msa"])
+def test_sparse_als_starts_anew_after_3_6_and_12_iterations(data, monkeypatch, solver):
+    """It is called once more then; the first call is that of line 1."""
+    X, start = data
+    original, calls = SOLVERS[solver], []
+
+    def recorded(U, n, init, settings):
+        calls.append(init is None)
+        return original(U, n, init, settings)
+
+    monkeypatch.setitem(SOLVERS, solver, recorded)
+    options = {"compression": 2} if solver == "als" else {"n_factors": 2, "sparsity_level": 4}
+    model = QKMeans(8, init=start, shortlist=0, solver=solver, max_iter=13, tol=0, **options)
+    model.fit(X)
+    check_descent(model.objective_history_)
+    anew = [i for i, is_fresh in enumerate(calls) if is_fresh]
+    turns = [n for n in (3, 6, 12) if n < model.n_iter_] if solver == "als" else []
+    assert len(calls) == 1 + model.n_iter_ + len(turns)
+    assert anew == [0, *(2 + n + i for i, n in enumerate(turns))]
 
 
 def test_it_fits_on_a_screen():

@@ -128,6 +128,16 @@ def test_a_steep_spectrum_is_no_trap(rng):
         assert sparse_als(U, compression, init="svd").relative_error < factorize(U, "svd", compression).relative_error
 
 
+def test_there_may_be_more_atoms_than_the_rank():
+    """Rows that are sums of 24 parts: a basis of the 16 rows needs all its entries, the parts need few."""
+    rng = np.random.default_rng(0)
+    parts = np.kron(np.eye(24), np.ones(8))
+    U = (rng.standard_normal((16, 24)) * (rng.random((16, 24)) < 0.3)) @ parts
+    free, bounded = (sparse_als(U, U.size / 320, inner_dim=r, max_iter=10) for r in ("auto", 16))
+    assert free.product.factors[0].shape[1] > 16 >= bounded.product.factors[0].shape[1]
+    assert free.relative_error < 0.7 * bounded.relative_error
+
+
 def test_wide_weights_starve_nobody(rng):
     U = rng.standard_normal((40, 200))
     n = np.r_[np.full(36, 1.0), np.full(4, 1e6)]

@@ -22,6 +22,14 @@ inline double dot_of_vectors(const double* a, const double* b, std::int64_t n) {
     return sum;
 }
 
+// The products of four rows with n values, at these positions of the rows.
+inline void gathered_dots(const double* const (&rows)[4], const std::int32_t* at, const double* values, std::int64_t n,
+                          double (&sums)[4]) {
+    for (double& sum : sums) sum = 0;
+    for (std::int64_t b = 0; b < n; ++b)  // four sums, so that no addition waits for the last
+        for (int u = 0; u < 4; ++u) sums[u] += rows[u][at[b]] * values[b];
+}
+
 // out[e] = the product of row `row[e]` of A and row `column[e]` of B, for entries e of these rows of the support.
 inline void support_dots(const SupportView& support, const double* A, const double* B, std::int64_t length,
                          const Range& rows, double* out, const Poll& poll) {
@@ -46,12 +54,13 @@ inline void left_on_support(const SupportView& support, const double* P, const d
         const std::int64_t count = support.column_start[j + 1] - support.column_start[j];
         const bool gather = kGathered * count <= n;
         for (std::int64_t a = 0; a < count; ++a) (gather ? values[a] : line[row[a]]) = s[entry[a]];
-        for (std::int64_t a = 0; a < count; ++a) {
-            const double* const p = P + std::int64_t(row[a]) * stride;
-            double sum = gather ? 0 : dot_of_vectors(p, line, n);
-            for (std::int64_t b = 0; gather && b < count; ++b) sum += p[row[b]] * values[b];
-            out[entry[a]] = sum;
+        const auto row_of_P = [&](std::int64_t a) { return P + std::int64_t(row[a < count ? a : count - 1]) * stride; };
+        for (std::int64_t a = 0; gather && a < count; a += 4) {
+            double sums[4];
+            gathered_dots({row_of_P(a), row_of_P(a + 1), row_of_P(a + 2), row_of_P(a + 3)}, row, values, count, sums);
+            for (std::int64_t u = 0; u < 4 && a + u < count; ++u) out[entry[a + u]] = sums[u];
         }
+        for (std::int64_t a = 0; a < count && !gather; ++a) out[entry[a]] = dot_of_vectors(row_of_P(a), line, n);
         for (std::int64_t a = 0; a < count && !gather; ++a) line[row[a]] = 0;
         pacer.did(count * count);
     }
@@ -63,11 +72,14 @@ inline void right_on_support(const SupportView& support, const double* diagonal,
     Pacer pacer{poll};
     for (std::int64_t i = 0; i < support.n_rows; ++i) {
         const std::int64_t first = support.row_start[i], end = support.row_start[i + 1];
-        for (std::int64_t e = first; e < end; ++e) {
-            const double* const g = G + std::int64_t(support.column[e]) * padded(support.n_columns);
-            double sum = 0;
-            for (std::int64_t f = first; f < end; ++f) sum += g[support.column[f]] * s[f];
-            out[e] = diagonal[i] * sum;
+        const auto row_of_G = [&](std::int64_t e) {
+            return G + std::int64_t(support.column[e < end ? e : end - 1]) * padded(support.n_columns);
+        };
+        for (std::int64_t e = first; e < end; e += 4) {
+            double sums[4];
+            gathered_dots({row_of_G(e), row_of_G(e + 1), row_of_G(e + 2), row_of_G(e + 3)}, support.column + first,
+                          s + first, end - first, sums);
+            for (std::int64_t u = 0; u < 4 && e + u < end; ++u) out[e + u] = diagonal[i] * sums[u];
         }
         pacer.did((end - first) * (end - first));
     }

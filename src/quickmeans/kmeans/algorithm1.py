@@ -18,8 +18,8 @@ from quickmeans.kmeans.passes import Pass
 from quickmeans.kmeans.product_rows import ProductRows
 from quickmeans.transform import SparseProduct
 
-# learn(U, n, init) -> V: the factors nearest to U with weights n, from those of `init`
-Learn = Callable[[NDArray[np.float64], NDArray[np.float64], SparseProduct | None], SparseProduct]
+# learn(U, n, init, n_iter) -> V: after n_iter iterations, the factors nearest to U with weights n, from those of `init`
+Learn = Callable[[NDArray[np.float64], NDArray[np.float64], SparseProduct | None, int], SparseProduct]
 
 
 def quick_means(
@@ -55,7 +55,7 @@ def update(
     """Lines 4 to 8: the means of the clusters, and the sparse factors nearest to them."""
     n = X.sums.weights  # line 4
     U = X.sums.means(fallback)  # line 4; an empty cluster keeps its centroid
-    V = learn(U, n, init)  # lines 5 to 7: A = D_sqrt(n) U and E_0 = {D_sqrt(n)} are the weights n
+    V = learn(U, n, init, iterate.n_iter)  # lines 5 to 7: A = D_sqrt(n) U and E_0 = {D_sqrt(n)} are the weights n
     return ProductRows(V, iterate.assigner.geometry)  # line 8
 
 

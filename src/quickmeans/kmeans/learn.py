@@ -21,20 +21,32 @@ def learner(settings: Settings, dtype: np.dtype[Any]) -> Learn:
     """The solver of the settings, as Algorithm 1 calls it.
 
     A product that is farther from U than the last one is dropped, but for the paper's hierarchical variant, which
-    factors U anew in every iteration. With less than one number per centroid left, the product is dense.
+    factors U anew in every iteration. Sparse ALS does so too after 3, 6, 12, ... iterations, and the best product is
+    kept: supports were chosen for the means of the first iterations, which are still far from the last ones. With less
+    than one number per centroid left, the product is dense.
     """
     solve, options = settings.solver, settings.solver_settings
     anew = solve is SOLVERS["hierarchical"]
 
-    def learn(U: NDArray[np.float64], n: NDArray[np.float64], init: SparseProduct | None) -> SparseProduct:
+    def learn(U: NDArray[np.float64], n: NDArray[np.float64], init: SparseProduct | None, n_iter: int) -> SparseProduct:
         U = U.astype(dtype)
         feasible = U.size / options.compression >= len(U) + 1
-        product = solve(U, n, init, options if feasible else replace(options, compression=1.0)).product
-        if init is None or anew or _error(U, n, product) < _error(U, n, init):
+        allowed = options if feasible else replace(options, compression=1.0)
+        product = solve(U, n, init, allowed).product
+        if init is None or anew:
             return product
-        return init
+        candidates = [init, product]
+        if solve is SOLVERS["als"] and _is_turn(n_iter):
+            candidates.append(solve(U, n, None, allowed).product)
+        return min(candidates, key=lambda V: _error(U, n, V))
 
     return learn
+
+
+def _is_turn(n_iter: int) -> bool:
+    """Whether n_iter is 3, 6, 12, 24, ...: rarer and rarer, as means move less and less."""
+    third, rest = divmod(n_iter, 3)
+    return rest == 0 and third > 0 and third & (third - 1) == 0
 
 
 def _error(U: NDArray[Any], n: NDArray[np.float64], product: SparseProduct) -> float:
@@ -53,7 +65,7 @@ class ProductLearner:
     def __call__(self, centers: NDArray[np.float64], counts: NDArray[np.float64]) -> ProductRows:
         """A product near these means, each of which has so much weight."""
         init = None if self.last is None else self.last.product
-        rows = self.last = ProductRows(self.learn(centers, np.maximum(counts, 1.0), init), self.geometry)
+        rows = self.last = ProductRows(self.learn(centers, np.maximum(counts, 1.0), init, 0), self.geometry)
         return rows
 
     def for_rows(self, points: Points) -> "ProductLearner":

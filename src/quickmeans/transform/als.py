@@ -9,9 +9,13 @@ Which singular vectors may be mixed by the rotation depends on the spectrum. If 
 together gives the sparsest basis. If it falls steeply, that would spread the few strong directions over all atoms (the
 rows of W), and rotating within bands of similar singular values is far better. Both starts are tried for a few rounds,
 and the better one is kept.
+
+Atoms may be more than the rank of U. A third start has the positive and the negative part of every atom of the better
+one as two atoms: where rows of U are different above and below their mean, each row needs one of the two only.
 """
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +42,7 @@ from quickmeans.transform.product import SparseProduct
 from quickmeans.transform.varimax import varimax
 
 # Chosen between error and time: benchmarks/solver_constants.py prints both at lower and higher values.
-_GROWTH = 0.3  # entries added in a round, as a share of the budget
+_GROWTH = 0.6  # entries added in a round, as a share of the budget
 _KEEP = 0.9  # share of the entries that one step of pruning keeps
 _BANDS = (8.0, np.inf)  # largest ratio of singular values that are rotated together, in each of the two starts
 _TRIAL = 3  # rounds before the better start is chosen
@@ -71,7 +75,8 @@ def sparse_als(
         The :math:`n_k` of the objective :math:`\sum_k n_k \|u_k - v_k\|^2`; None stands for ones.
     inner_dim : int or "auto", default="auto"
         The largest inner dimension r: C is K x r, W is r x D, and r is at most this number and the rank of U. "auto" is
-        the square root of the budget. Atoms that are not worth their entries are removed.
+        the square root of half the budget, or twice that with two factors if splitting atoms in two is better. Atoms
+        that are not worth their entries are removed.
     n_factors : int, default=2
         The number of factors, from 2 to 64. The ones between C and W are r x r and start as identities.
     init : "auto", "svd", "identity" or SparseProduct, default="auto"
@@ -101,8 +106,8 @@ def sparse_als(
     budget = check_budget(matrix.shape, compression)
     if budget < matrix.size:
         check_squares(matrix, n)
-    r = _most_atoms(inner_dim, budget, matrix.shape)
-    factors, history, converged = _solve(matrix, n, budget, r, n_factors, init, _Stop(max_iter, tol, callback))
+    atoms = _atoms(inner_dim, budget, matrix.shape, n_factors)
+    factors, history, converged = _solve(matrix, n, budget, atoms, n_factors, init, _Stop(max_iter, tol, callback))
     return finished(matrix, n, factors, history, converged, result_dtype(U))
 
 
@@ -118,10 +123,17 @@ def check_budget(shape: tuple[int, int], compression: float) -> int:
     return budget
 
 
-def _most_atoms(inner_dim: int | str, budget: int, shape: tuple[int, int]) -> int:
+class _Atoms(NamedTuple):
+    """How many singular vectors a start has, and whether it may have two atoms for each of them."""
+
+    most: int
+    in_halves: bool
+
+
+def _atoms(inner_dim: int | str, budget: int, shape: tuple[int, int], n_factors: int) -> _Atoms:
     if inner_dim == "auto":
-        return min(int(np.sqrt(budget)), *shape)
-    return min(check_whole("inner_dim", inner_dim, 1, " or 'auto'"), *shape)
+        return _Atoms(max(1, min(int(np.sqrt(budget / 2)), *shape)), n_factors == 2)
+    return _Atoms(min(check_whole("inner_dim", inner_dim, 1, " or 'auto'"), *shape), False)
 
 
 @dataclass(frozen=True)
@@ -134,7 +146,9 @@ class _Stop:
 Solution = tuple[Factors, list[float], bool]  # factors, history of the objective, whether it converged
 
 
-def _solve(U: Array, n: Array, budget: int, r: int, n_factors: int, init: str | SparseProduct, stop: _Stop) -> Solution:
+def _solve(
+    U: Array, n: Array, budget: int, atoms: _Atoms, n_factors: int, init: str | SparseProduct, stop: _Stop
+) -> Solution:
     if budget >= U.size:
         return [U], [0.0], True
     if not U.any():
@@ -144,7 +158,7 @@ def _solve(U: Array, n: Array, budget: int, r: int, n_factors: int, init: str | 
     closed = {"identity": [largest_entries], "svd": [], "auto": [largest_entries, truncated_svd]}[init]
     candidates = [_in_closed_form(U, n, factors) for kind in closed if (factors := kind(U, n, budget)) is not None]
     if init != "identity":
-        candidates.append(_learn(U, n, budget, r, n_factors, stop))
+        candidates.append(_learn(U, n, budget, atoms, n_factors, stop))
     return min(candidates, key=lambda solution: solution[1][-1])
 
 
@@ -152,8 +166,9 @@ def _in_closed_form(U: Array, n: Array, factors: Factors) -> Solution:
     return factors, [objective(U, n, factors)], True
 
 
-def _learn(U: Array, n: Array, budget: int, r: int, n_factors: int, stop: _Stop) -> Solution:
+def _learn(U: Array, n: Array, budget: int, atoms: _Atoms, n_factors: int, stop: _Stop) -> Solution:
     """Learn the factors from singular vectors; the middle factors start as identities."""
+    r = atoms.most
     spare = (n_factors - 2) * r
     if budget - spare < len(U) + 1:
         raise ValueError(
@@ -161,7 +176,7 @@ def _learn(U: Array, n: Array, budget: int, r: int, n_factors: int, stop: _Stop)
             f"but the budget is {budget}; take fewer factors, a smaller inner_dim or less compression."
         )
     pair = Pair(U, n, budget - spare)
-    first = _best_start(pair, r)
+    first = _best_start(pair, atoms)
     if n_factors == 2:
         history, converged = _exchange(pair, first, stop)
         return pair.factors(), history, converged
@@ -191,24 +206,39 @@ def _continue(U: Array, n: Array, budget: int, product: SparseProduct, stop: _St
     return solver.factors(), history, converged
 
 
-def _best_start(pair: Pair, r: int) -> float:
-    """Start from rotated singular vectors, with the bands that are best after a few rounds; return the objective."""
-    V = singular_vectors(np.sqrt(pair.n)[:, None] * pair.U, r)
+def _best_start(pair: Pair, atoms: _Atoms) -> float:
+    """Start from rotated singular vectors, in the bands that promise most after a few rounds; return the objective.
+
+    Then the positive and the negative parts of these atoms are tried, if wanted.
+    """
+    V = singular_vectors(np.sqrt(pair.n)[:, None] * pair.U, atoms.most)
     values = np.sqrt(pair.n @ (pair.U @ V) ** 2)
-    best, state = np.inf, {}
-    for ratio in _BANDS:
-        if np.isinf(ratio) and values[0] <= _BANDS[0] * values[-1]:
-            continue  # both ratios give one band
-        W = _rotated(V, values, ratio)
-        C = pair.U @ W
-        pair.start([C, W.T])
-        pair.cut(pair.n[:, None] * C**2, W**2 * (pair.n @ C**2))
-        pair.fit()
-        history, _ = _exchange(pair, pair.fit(), _Stop(_TRIAL, 0.0, None))
-        if history[-1] < best:
-            best, state = history[-1], pair.state()
-    pair.restore(state)
-    return best
+    one_band = values[0] <= _BANDS[0] * values[-1]  # both ratios give it
+    starts = [_rotated(V, values, ratio) for ratio in (_BANDS[:1] if one_band else _BANDS)]
+    trials = [_tried(pair, pair.U @ W, W.T) for W in starts]
+    W, best = min(zip(starts, trials, strict=True), key=lambda started: started[1].promise)
+    if atoms.in_halves:
+        C, halves = pair.U @ W, np.vstack([np.maximum(W.T, 0), np.minimum(W.T, 0)])
+        best = min(best, _tried(pair, np.hstack([C, C]), halves), key=lambda trial: trial.promise)
+    pair.restore(best.state)
+    return best.objective
+
+
+class _Trial(NamedTuple):
+    """What a start has reached after a few rounds, and what it would reach if the last fall came once more."""
+
+    objective: float
+    promise: float
+    state: dict[str, Any]
+
+
+def _tried(pair: Pair, C: Array, W: Array) -> _Trial:
+    """Make a few rounds from the largest entries of C W."""
+    pair.start([C, W])
+    pair.cut(pair.n[:, None] * C**2 * np.square(W).sum(axis=1), W.T**2 * (pair.n @ C**2))
+    pair.fit()
+    history, _ = _exchange(pair, pair.fit(), _Stop(_TRIAL, 0.0, None))
+    return _Trial(history[-1], 2 * history[-1] - history[-2], pair.state())
 
 
 def _rotated(V: Array, values: Array, ratio: float) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quickmeans.checks import check_number, check_whole
+from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform.factorization import (
     Callback,
     Factorization,
@@ -29,6 +30,7 @@ from quickmeans.transform.presets import is_preset, share
 from quickmeans.transform.projections import AtMostPerRowAndColumn, Matrix, Projection, TopPerRowAndColumn
 
 
+@with_one_blas_thread
 def hierarchical_palm4msa(
     U: ArrayLike,
     n_factors: int | str = "auto",

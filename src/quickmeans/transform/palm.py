@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from quickmeans import kernels
 from quickmeans.checks import check_number, check_whole
+from quickmeans.threads import with_one_blas_thread
 from quickmeans.transform.factorization import (
     Callback,
     Factorization,
@@ -44,6 +45,7 @@ _LONGEST_PAUSE = 7  # sweeps with a fixed support after steps that failed
 _REFINEMENTS = 3  # steps of conjugate gradients on the support after every projection
 
 
+@with_one_blas_thread
 def palm4msa(
     U: ArrayLike,
     n_factors: int | str = "auto",
