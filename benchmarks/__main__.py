@@ -25,7 +25,7 @@ PARTS: dict[str, list[str]] = {
     "grid": ["never_slower grid small one noise"],
     "wide and sparse": ["never_slower transform sparse blobs"],
     "clustering": ["clustering", "plots"],
-    "search": ["search rates:mnist rates:fashion-mnist rates:words rates:blobs build:mnist build:words", "search plot"],
+    "search": ["search rates:mnist rates:fashion-mnist rates:words rates:blobs build:mnist build:words"],
     "kernel features": ["nystroem time", "nystroem error mnist 128 512", "nystroem error words convnet",
                         "nystroem plot"],
     "factors": ["factorization", "factorization --plot", "palm"],
@@ -36,7 +36,7 @@ PARTS: dict[str, list[str]] = {
 }  # fmt: skip
 # Only if they are named: their peers take minutes, or their data are large.
 NAMED: dict[str, list[str]] = {
-    "many lists": ["search rates:resampled graph build:resampled", "search plot"],
+    "many lists": ["search rates:resampled graph build:resampled"],
     "bounds on sizes": ["balanced --peer"],
     "a million": ["estimate"],
     "long files": ["scale rows clusters disk chunks", "scale plot"],

@@ -14,20 +14,23 @@
 namespace quickmeans {
 namespace {
 
-// Rows that are sorted by their nearest groups at a time. With 64 coordinates their points take 16 MB; fewer rows find
+// Rows that are sorted by their first groups at a time. With 64 coordinates their points take 16 MB; fewer rows find
 // the centers of the row before less often in the cache.
 constexpr std::int64_t kBlockRows = 1 << 16;
 constexpr std::int64_t kTilesPerChunk = 16;
+// Coordinates that say which group a row looks into first: it need not be the nearest one.
+constexpr std::int64_t kFirst = 16;
 
 std::int64_t whole_panels(std::int64_t n) { return (n + kPanel - 1) / kPanel * kPanel; }
 
 // The memory of one thread, which is taken when it first has a chunk.
 template <class T>
 struct Memory {
-    std::vector<T> tile, point_tile, window, line, scores;
+    std::vector<T> tile, point_tile, window, group_scores, line, scores;
     std::vector<std::uint64_t> chosen;
     std::vector<std::int32_t> rows, labels;
     std::vector<GroupSearch<T>> search;
+    std::vector<GroupScore<T>, RawPages<GroupScore<T>>> later;
     GroupCounts counts;
 
     void take(const GroupJob<T>& job, int lanes) {
@@ -35,23 +38,28 @@ struct Memory {
         tile.resize(std::size_t((job.rows.n_columns + kStagingColumns) * lanes));
         point_tile.resize(std::size_t(job.n_coordinates * lanes));
         window.resize(std::size_t(kGroupWindow));
+        group_scores.resize(std::size_t(kMostPointRows * whole_panels(job.groups.n_points)));
         line.resize(std::size_t(job.rows.n_columns));
         scores.resize(std::size_t(kGroupRows * kGroupListed));
         chosen.resize(std::size_t(job.groups.n_points * kGroupWords));
         rows.resize(std::size_t(kGroupRows));
         labels.resize(std::size_t(kGroupRows * kGroupListed));
         search.resize(std::size_t(kGroupRows));
+        if (!job.known) later.resize(std::size_t(kGroupRows * job.groups.n_points));
     }
     GroupMemory<T> view(const Poll& poll) {
         return {tile.data(),
                 point_tile.data(),
                 window.data(),
+                group_scores.data(),
                 line.data(),
                 chosen.data(),
                 rows.data(),
                 search.data(),
+                later.data(),
                 scores.data(),
                 labels.data(),
+                0,
                 0,
                 0,
                 0,
@@ -72,8 +80,7 @@ class Run {
         : job_(job), kernels_(kernels_of<T>(set)), n_threads_(n_threads), poll_(poll) {
         const auto n = std::size_t(std::min(kBlockRows, job.rows.n_rows));
         points_.resize(n * std::size_t(job.n_coordinates));
-        nearest_.resize(n);
-        closest_.resize(n);
+        group_.resize(n);
         order_.resize(n);
         starts_.resize(std::size_t(job.groups.n_points + 1));
         memory_.resize(std::size_t(n_threads));
@@ -81,10 +88,10 @@ class Run {
 
     // The rows of a block; -1, or the first row of a bad chunk.
     std::int64_t block(const Range& rows) {
-        const GroupBlock<T> block{rows.first, points_.data(), nearest_.data(), closest_.data(), order_.data()};
+        const GroupBlock<T> block{rows.first, points_.data(), group_.data(), order_.data()};
         const std::int64_t bad = place(block, rows);
         if (bad >= 0) return bad;
-        group_by_label(nearest_.data(), rows.count, job_.groups.n_points, order_.data(), starts_.data(), poll_);
+        group_by_label(group_.data(), rows.count, job_.groups.n_points, order_.data(), starts_.data(), poll_);
         const std::int64_t n_chunks = (rows.count + kGroupRows - 1) / kGroupRows;
         const auto chunk = [&](std::int64_t c, int thread, const Poll& poll) {
             with_memory(thread, poll, [&](GroupMemory<T>& memory) {
@@ -138,8 +145,7 @@ class Run {
     int n_threads_;
     const Poll& poll_;
     std::vector<T, RawPages<T>> points_;
-    std::vector<std::int32_t> nearest_;
-    std::vector<T> closest_;
+    std::vector<std::int32_t> group_;
     std::vector<std::int64_t> order_, starts_;
     std::vector<Memory<T>> memory_;
 };
@@ -228,6 +234,7 @@ void Groups<T>::find_middles(const Source& source) {
         return -square / 2;
     };
     pack_panels(middles.data(), n_groups_, n_narrow_, offset_of, groups_, group_offset_);
+    pack_first(middles.data());
     for (std::size_t k = 0; k < std::size_t(n_centers_); ++k) {
         double square = 0;
         const auto g = std::size_t(source.labels[k]);
@@ -240,6 +247,20 @@ void Groups<T>::find_middles(const Source& source) {
     for (std::size_t g = 0; g < G; ++g) radii_[g] = T(std::sqrt(squares[g]));
 }
 
+// The first few coordinates of the middles, by which rows choose their first groups.
+template <class T>
+void Groups<T>::pack_first(const T* middles) {
+    const std::int64_t n = std::min(kFirst, n_narrow_);
+    std::vector<T> firsts(std::size_t(n_groups_ * n));
+    for (std::int64_t g = 0; g < n_groups_; ++g) std::copy_n(middles + g * n_narrow_, n, firsts.data() + g * n);
+    const auto offset_of = [&](std::int64_t g) {
+        double square = 0;
+        for (std::int64_t d = 0; d < n; ++d) square += std::pow(double(firsts[std::size_t(g * n + d)]), 2);
+        return -square / 2;
+    };
+    pack_panels(firsts.data(), n_groups_, n, offset_of, first_groups_, first_offset_);
+}
+
 template <class T>
 GroupJob<T> Groups<T>::job() const {
     GroupJob<T> job{};
@@ -250,6 +271,8 @@ GroupJob<T> Groups<T>::job() const {
     job.n_narrow = n_narrow_;
     job.directions = {n_directions_, directions_.data(), direction_offset_.data()};
     job.groups = {n_groups_, groups_.data(), group_offset_.data()};
+    job.n_first = std::min(kFirst, n_narrow_);
+    job.first_groups = {n_groups_, first_groups_.data(), first_offset_.data()};
     job.radii = radii_.data();
     job.starts = starts_.data();
     job.points = {starts_.back(), points_.data(), point_offset_.data()};

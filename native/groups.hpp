@@ -46,6 +46,7 @@ class Groups {
     using Table = std::vector<U, PageAllocator<U>>;
     void sort(const Source& source, const Poll& poll);
     void find_middles(const Source& source);
+    void pack_first(const T* middles);
 
     const InstructionSet& set_;
     std::int64_t n_centers_, n_columns_, n_coordinates_, n_directions_, n_narrow_, n_groups_;
@@ -54,7 +55,7 @@ class Groups {
     double mean_square_ = 0;
     const T* centers_;
     std::vector<T> mean_, center_offset_, gain_;
-    std::vector<T> directions_, direction_offset_, groups_, group_offset_, radii_;
+    std::vector<T> directions_, direction_offset_, groups_, group_offset_, first_groups_, first_offset_, radii_;
     std::vector<std::int64_t> starts_;
     Table<T> points_;
     std::vector<T> point_offset_, slack_;

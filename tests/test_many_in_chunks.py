@@ -148,6 +148,7 @@ def test_the_size_of_chunks_and_the_number_of_threads_change_no_bit(many, path, 
     np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
 
 
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_a_checkpoint_goes_on_with_the_same_groups(many, path, tmp_path):
     whole = QKMeans(K, random_state=0, max_iter=5, **UNSEARCHED, checkpoint=tmp_path / "whole").fit(path)
 

@@ -1,4 +1,4 @@
-// The points of rows (see groups.hpp), and the groups that are nearest to them.
+// The points of rows (see groups.hpp), and the groups that they look into first.
 #pragma once
 
 #include "group_types.hpp"
@@ -45,7 +45,7 @@ inline void finish_points(const GroupJob<T>& job, const T* norms, T* tile) {
     }
 }
 
-// Points and nearest groups of the rows of a tile.
+// Points and first groups of the rows of a tile.
 template <class T, int V>
 bool place_tile(const GroupJob<T>& job, const GroupBlock<T>& block, const Range& rows, const GroupMemory<T>& m,
                 Pacer& pacer) {
@@ -64,12 +64,11 @@ bool place_tile(const GroupJob<T>& job, const GroupBlock<T>& block, const Range&
     compare_all<T, V>(panel_job(job.directions, D), m.tile, sink, pacer);
     finish_points<T, V>(job, norms, m.point_tile);
     LaneWinners<T, V, false> winners;
-    compare_all<T, V>(panel_job(job.groups, job.n_narrow), m.point_tile, winners, pacer);
+    compare_all<T, V>(panel_job(job.first_groups, job.n_first), m.point_tile, winners, pacer);
     store_tile(m.point_tile, kLanes, C, block.points + at * C, C, 1, rows.count);
     for (std::int64_t i = 0; i < rows.count; ++i) {
         const std::int32_t group = std::int32_t(winners.first[i / W][i % W]);
-        block.nearest[at + i] = group < 0 ? 0 : group;
-        block.closest[at + i] = winners.best[i / W][i % W];
+        block.group[at + i] = group < 0 ? 0 : group;
         job.norms[position(job.rows, rows.first + i)] = norms[i];
     }
     return true;

@@ -24,6 +24,8 @@ struct GroupJob {
     std::int64_t n_narrow;        // IN  of the middle of a group: the first of these
     PointPanels<T> directions;    // IN  with n_columns numbers each
     PointPanels<T> groups;        // IN  the middles g, with offset -|g|^2 / 2
+    std::int64_t n_first;         // IN  of the coordinates that say which group a row looks into first
+    PointPanels<T> first_groups;  // IN  these of the middles, with their offset
     const T* radii;               // IN  of the groups, and zeros that fill up the last panel
     const std::int64_t* starts;   // IN  n_groups + 1; the places of a group's points, a multiple of kPanel each
     PointPanels<T> points;        // IN  c~ of the centers, by place, with offset -|c~|^2 / 2
@@ -44,14 +46,13 @@ struct GroupJob {
     T* norms;              // OUT  squared distance from the mean
 };
 
-// Rows that are worked on together, in the order of their nearest groups.
+// Rows that are worked on together, in the order of the groups that they look into first.
 template <class T>
 struct GroupBlock {
     std::int64_t first;         // of the rows of the job
     T* points;                  // n_rows x n_coordinates
-    std::int32_t* nearest;      // n_rows  groups
-    T* closest;                 // n_rows  their scores
-    const std::int64_t* order;  // n_rows  rows of the block, sorted by `nearest`
+    std::int32_t* group;        // n_rows  the group that a row looks into first
+    const std::int64_t* order;  // n_rows  rows of the block, sorted by `group`
 };
 
 // What is known of one row.
@@ -61,7 +62,16 @@ struct GroupSearch {
     T best, second;
     T inside;   // the square of the coordinates that groups have, if `known`
     T farther;  // else, how much farther than its nearest group the row looks, squared
+    T closest;  // the score of that group
+    T least;    // the least score of a group to look into
     std::int32_t label, n_listed, n_settled, n_seen;
+};
+
+// A group that a row of a chunk may look into.
+template <class T>
+struct GroupScore {
+    T score;
+    std::int32_t group, row;
 };
 
 // Rows of a chunk, one for each bit of the words that say which rows look into a group.
@@ -70,6 +80,8 @@ constexpr std::int64_t kGroupWords = kGroupRows / 64;
 // Candidates of a row that wait to be settled: 512 rows x 32 candidates of 8 bytes are 128 KB, and stay in the
 // second-level cache.
 constexpr int kGroupListed = 32;
+// The part of the reach within which groups come first: they are few, and mostly hold the nearest center.
+constexpr double kNearPart = 0.25;
 
 // The memory of one thread for a chunk.
 template <class T>
@@ -77,18 +89,21 @@ struct GroupMemory {
     T* tile;                  // n_columns x lanes, and after it lanes x kStagingColumns
     T* point_tile;            // n_coordinates x lanes
     T* window;                // kGroupWindow
+    T* group_scores;          // kMostPointRows x n_groups, in whole panels
     T* line;                  // n_columns
     std::uint64_t* chosen;    // n_groups x kGroupWords
     std::int32_t* rows;       // kGroupRows
     GroupSearch<T>* search;   // kGroupRows
+    GroupScore<T>* later;     // kGroupRows x n_groups, at most
     T* scores;                // kGroupRows x kGroupListed
     std::int32_t* labels;     // kGroupRows x kGroupListed
+    std::int64_t n_later;     // how many of these there are
     std::int64_t n_compared;  // grows by the number of points that rows were compared with
     std::int64_t n_listed;    // grows by the number of candidates
     std::int64_t n_settled;   // grows by the number of exact scores
     Poll poll;
 };
 // Points that rows are compared with at a time, and the rows: scores of at most twelve rows with 256 points.
-constexpr std::int64_t kGroupPoints = 256, kGroupWindow = 12 * kGroupPoints;
+constexpr std::int64_t kGroupPoints = 256, kMostPointRows = 12, kGroupWindow = kMostPointRows * kGroupPoints;
 
 }  // namespace quickmeans

@@ -6,19 +6,21 @@
 //     c~ = (B'c, z |c - BB'c|),   x~ = (B'y, |y - BB'y|)   with the margin z.
 //
 // Then u_k = <x~, c~_k> - |c~_k|^2 / 2 is at least the exact score of center k if z = 1, and mostly if z is smaller;
-// u_k - 2 z |y - BB'y| |c - BB'c| is at most that score. If z is small, u_k is about the exact score less the gain
+// u_k - 2 z |y - BB'y| |c - BB'c| is at most that score. If z is small, u_k is about the exact score less the
+// gain
 // (|c|^2 - |c~|^2) / 2 where c is the nearest center, because x lies in its direction. As
 // |x~ - c~|^2 = |y|^2 - 2 u, a large u is a small distance of points. Groups have middles g and radii r in the space of
 // A, the first columns of B. By the triangle inequality no member can beat the threshold t on the scores if
 //
 //     |A'y - g| > sqrt(|y|^2 - 2 t) + r,
 //
-// which decides where results must be certain. Else a row first looks into its nearest group, finds a center at the
+// which decides where results must be certain. Else a row first looks into a group near it, finds a center at the
 // distance d there, and then looks into the groups with
 //
 //     |A'y - g|^2 <= min_h |A'y - h|^2 + reach d,
 //
-// because for most rows the bound says much less than that. All rows of a chunk that look into a group do so together.
+// because for most rows the bound says much less than that. Those within a part of the reach come first, and the
+// distance of the best center there is the d for the others. All rows of a chunk that look into a group do so together.
 // Members that reach the threshold are candidates, which exact scores decide among. A row takes the same steps in the
 // same order whatever rows are with it, so it has the same results.
 #pragma once
@@ -60,7 +62,7 @@ struct GroupChunk {
     void begin(std::int64_t i) const {
         const T low = -T(__builtin_inf());
         GroupSearch<T>& s = m.search[i];
-        s = {low, low, low, 0, 0, 0, 0, 0, 0};
+        s = {low, low, low, 0, 0, 0, 0, 0, 0, 0, 0};
         if (!job.known) return;
         s.label = job.labels[place(i)];
         s.best = job.best[place(i)];
@@ -97,7 +99,7 @@ struct GroupChunk {
         if (wins) s.best = score, s.label = std::int32_t(k);
     }
 
-    // Settle the best candidate of the nearest group, whose distance says how far the row looks.
+    // Settle the best candidate of the first group, whose distance says how far the row looks.
     void look_once(std::int64_t i) const {
         GroupSearch<T>& s = m.search[i];
         if (s.best == -T(__builtin_inf())) {
@@ -106,8 +108,25 @@ struct GroupChunk {
             settle(i, plain_row(job.rows, row(i), m.line), label);
             raise(i, s.best);
         }
-        const T squared = square(i) - 2 * least(i, s.best);
-        s.farther = squared > 0 ? job.reach * T(__builtin_sqrt(double(squared))) : T(0);
+        set_farther(i);
+    }
+
+    void set_farther(std::int64_t i) const {
+        const T squared = square(i) - 2 * least(i, m.search[i].best);
+        m.search[i].farther = squared > 0 ? job.reach * T(__builtin_sqrt(double(squared))) : T(0);
+    }
+
+    // Settle the best candidate so far, if it may be better, and look no farther than its distance says.
+    void look_again(std::int64_t i) const {
+        GroupSearch<T>& s = m.search[i];
+        if (s.n_listed == 0) return;
+        const int at = largest_listed(i);
+        const T score = m.scores[i * kGroupListed + at];
+        const std::int32_t label = take(i, at);
+        if (score < s.threshold || score + job.gain[label] < least(i, s.best)) return;
+        settle(i, plain_row(job.rows, row(i), m.line), label);
+        raise(i, s.best);
+        set_farther(i);
     }
 
     // The place on the list of a row of the candidate with the largest score.
@@ -206,8 +225,8 @@ struct PointGroup {
             points[r] = chunk.point(rows[r]);
         }
     }
-    // window[r * kGroupPoints + ...] = the scores of a panel.
-    void multiply(const T* panel, const T* offset, std::int64_t n, T* window) const {
+    // window[r * stride + ...] = the scores of a panel.
+    void multiply(const T* panel, const T* offset, std::int64_t n, T* window, std::int64_t stride) const {
         constexpr int W = kWidth<T>;
         Vec<T> sum[R][V];
         for (int r = 0; r < R; ++r)
@@ -221,7 +240,7 @@ struct PointGroup {
             }
         }
         for (int r = 0; r < R; ++r)
-            for (int v = 0; v < V; ++v) store(window + r * kGroupPoints + v * W, sum[r][v]);
+            for (int v = 0; v < V; ++v) store(window + r * stride + v * W, sum[r][v]);
     }
 };
 
@@ -232,6 +251,21 @@ inline T largest_lane(Vec<T> v) {
     return largest;
 }
 
+// Raise the threshold of a row to what one of the points [first, last) reaches, as far as the margin holds.
+template <class T>
+void raise_by_bounds(const GroupChunk<T>& chunk, std::int64_t i, const T* scores, std::int64_t first,
+                     std::int64_t last) {
+    constexpr int W = kWidth<T>;
+    const T spread = 2 * chunk.point(i)[chunk.job.n_coordinates - 1];
+    Vec<T> lower = splat(-T(__builtin_inf()));
+    for (std::int64_t p = first; p < last; p += W) {
+        const Vec<T> least = load(scores + (p - first)) - spread * load(chunk.job.slack + p);
+        lower = least > lower ? least : lower;
+    }
+    const T reached = largest_lane<T>(lower);
+    if (reached > chunk.m.search[i].threshold) chunk.m.search[i].threshold = reached;
+}
+
 // List the candidates of a few rows among the points [first, last), a whole number of panels and at most kGroupPoints.
 template <class T>
 void list_points(const GroupChunk<T>& chunk, const PointGroup<T>& group, std::int64_t first, std::int64_t last) {
@@ -240,7 +274,7 @@ void list_points(const GroupChunk<T>& chunk, const PointGroup<T>& group, std::in
     T* const window = chunk.m.window;
     const std::int64_t C = job.n_coordinates;
     for (std::int64_t p = first; p < last; p += kPanel)
-        group.multiply(job.points.panels + p * C, job.points.offset + p, C, window + (p - first));
+        group.multiply(job.points.panels + p * C, job.points.offset + p, C, window + (p - first), kGroupPoints);
     for (int r = 0; r < group.count; ++r) {
         const std::int64_t i = group.rows[r];
         const T* const scores = window + r * kGroupPoints;
@@ -248,14 +282,7 @@ void list_points(const GroupChunk<T>& chunk, const PointGroup<T>& group, std::in
         unsigned any = 0;
         for (std::int64_t p = 0; p < last - first; p += W) any |= lane_bits<T>(load(scores + p) >= splat(threshold));
         if (!any) continue;
-        const T spread = 2 * chunk.point(i)[C - 1];
-        Vec<T> lower = splat(-T(__builtin_inf()));
-        for (std::int64_t p = first; p < last; p += W) {
-            const Vec<T> least = load(scores + (p - first)) - spread * load(job.slack + p);
-            lower = least > lower ? least : lower;
-        }
-        const T reached = largest_lane<T>(lower);
-        if (reached > threshold) threshold = reached;
+        raise_by_bounds(chunk, i, scores, first, last);
         for (std::int64_t p = first; p < last; p += W) {
             unsigned bits = lane_bits<T>(load(scores + (p - first)) >= splat(threshold));
             for (; __builtin_expect(bits != 0, 0); bits &= bits - 1) {
@@ -279,50 +306,104 @@ void look_into(const GroupChunk<T>& chunk, std::int64_t g, std::int64_t n_rows, 
     chunk.m.n_compared += n_rows * (end - begin);
 }
 
-// Mark the groups of a panel that are in reach of the rows; `scores` are those of the panel.
 template <class T>
-void mark_groups(const GroupChunk<T>& chunk, const PointGroup<T>& group, std::int64_t g, const T* scores) {
+void choose(const GroupMemory<T>& m, std::int64_t g, std::int64_t i) {
+    m.chosen[g * kGroupWords + i / 64] |= std::uint64_t(1) << (i % 64);
+}
+
+// Have a row look into the groups that the triangle inequality does not exclude; `scores` are those of all groups.
+template <class T>
+void choose_certain(const GroupChunk<T>& chunk, std::int64_t i, const T* scores) {
     constexpr int W = kWidth<T>;
-    const GroupJob<T>& job = chunk.job;
-    for (int r = 0; r < group.count; ++r) {
-        const std::int64_t i = group.rows[r];
-        const T room = job.known ? chunk.room(i) : T(0);
-        const T score = chunk.block.closest[chunk.in_block(i)] - chunk.m.search[i].farther / 2;
-        const std::int64_t nearest = job.known ? -1 : chunk.block.nearest[chunk.in_block(i)];
-        for (int v = 0; v < kPanel; v += W) {
-            const Vec<T> far = room + load(job.radii + g + v);
-            const Vec<T> least = job.known ? (chunk.m.search[i].inside - far * far) / 2 : splat(score);
-            unsigned bits = lane_bits<T>(load(scores + r * kGroupPoints + v) >= least);
-            for (; bits; bits &= bits - 1) {
-                const std::int64_t at = g + v + __builtin_ctz(bits);
-                if (at < job.groups.n_points && at != nearest)
-                    chunk.m.chosen[at * kGroupWords + i / 64] |= std::uint64_t(1) << (i % 64);
-            }
+    const T room = chunk.room(i), inside = chunk.m.search[i].inside;
+    for (std::int64_t g = 0; g < chunk.job.groups.n_points; g += W) {
+        const Vec<T> far = room + load(chunk.job.radii + g);
+        for (unsigned bits = lane_bits<T>(load(scores + g) >= (inside - far * far) / 2); bits; bits &= bits - 1) {
+            const std::int64_t at = g + __builtin_ctz(bits);
+            if (at < chunk.job.groups.n_points) choose(chunk.m, at, i);
         }
     }
 }
 
-// Choose the groups of all rows, and look into them.
+// Note the groups in reach of a row: the near ones to look into, the others for later.
+template <class T>
+void note_groups(const GroupChunk<T>& chunk, std::int64_t i, const T* scores) {
+    constexpr int W = kWidth<T>;
+    const std::int64_t G = chunk.job.groups.n_points, first = chunk.block.group[chunk.in_block(i)];
+    GroupSearch<T>& s = chunk.m.search[i];
+    Vec<T> largest = load(scores);
+    for (std::int64_t g = W; g < G; g += W) largest = load(scores + g) > largest ? load(scores + g) : largest;
+    s.closest = largest_lane<T>(largest);
+    const T near = s.closest - T(kNearPart) * s.farther / 2;
+    const Vec<T> least = splat(s.closest - s.farther / 2);
+    for (std::int64_t g = 0; g < G; g += W)
+        for (unsigned bits = lane_bits<T>(load(scores + g) >= least); bits; bits &= bits - 1) {
+            const std::int64_t at = g + __builtin_ctz(bits);
+            if (at >= G || at == first) continue;
+            if (scores[at] >= near)
+                choose(chunk.m, at, i);
+            else
+                chunk.m.later[chunk.m.n_later++] = {scores[at], std::int32_t(at), std::int32_t(i)};
+        }
+}
+
+// Compare all rows with the middles of the groups.
 template <class T>
 void look_around(const GroupChunk<T>& chunk) {
     const GroupJob<T>& job = chunk.job;
-    GroupMemory<T>& m = chunk.m;
-    const std::int64_t A = job.n_narrow, G = job.groups.n_points;
-    for (std::int64_t i = 0; i < G * kGroupWords; ++i) m.chosen[i] = 0;
+    T* const scores = chunk.m.group_scores;
+    const std::int64_t A = job.n_narrow, G = (job.groups.n_points + kPanel - 1) / kPanel * kPanel;
     for (std::int64_t i = 0; i < chunk.rows.count; i += kPointRows<T>) {
         const PointGroup<T> group(chunk, [&](int r) { return i + r; }, chunk.rows.count - i);
-        for (std::int64_t g = 0; g < G; g += kPanel) {
-            group.multiply(job.groups.panels + g * A, job.groups.offset + g, A, m.window);
-            mark_groups(chunk, group, g, m.window);
+        for (std::int64_t g = 0; g < G; g += kPanel)
+            group.multiply(job.groups.panels + g * A, job.groups.offset + g, A, scores + g, G);
+        for (int r = 0; r < group.count; ++r) {
+            if (job.known)
+                choose_certain(chunk, group.rows[r], scores + r * G);
+            else
+                note_groups(chunk, group.rows[r], scores + r * G);
         }
         chunk.pacer.did(G * A * kPointRows<T>);
     }
-    for (std::int64_t g = 0; g < G; ++g) {
+}
+
+// Look into the groups that rows have chosen, which are none afterwards.
+template <class T>
+void look_into_chosen(const GroupChunk<T>& chunk) {
+    GroupMemory<T>& m = chunk.m;
+    for (std::int64_t g = 0; g < chunk.job.groups.n_points; ++g) {
         std::int64_t n = 0;
-        for (std::int64_t w = 0; w < kGroupWords; ++w)
+        for (std::int64_t w = 0; w < kGroupWords; ++w) {
             for (std::uint64_t bits = m.chosen[g * kGroupWords + w]; bits; bits &= bits - 1)
                 m.rows[n++] = std::int32_t(64 * w + __builtin_ctzll(bits));
+            m.chosen[g * kGroupWords + w] = 0;
+        }
         if (n) look_into(chunk, g, n, [&](std::int64_t j) { return std::int64_t(m.rows[j]); });
+    }
+}
+
+// Choose those of the groups that were noted for later that are in reach of what was found since.
+template <class T>
+void choose_later(const GroupChunk<T>& chunk) {
+    GroupMemory<T>& m = chunk.m;
+    for (std::int64_t i = 0; i < chunk.rows.count; ++i) {
+        chunk.look_again(i);
+        m.search[i].least = m.search[i].closest - m.search[i].farther / 2;
+    }
+    for (std::int64_t j = 0; j < m.n_later; ++j)
+        if (m.later[j].score >= m.search[m.later[j].row].least) choose(m, m.later[j].group, m.later[j].row);
+    m.n_later = 0;
+}
+
+// Look into the first group of every row.
+template <class T>
+void look_first(const GroupChunk<T>& chunk) {
+    const GroupBlock<T>& block = chunk.block;
+    for (std::int64_t i = 0, n; i < chunk.rows.count; i += n) {  // rows with the same one
+        const std::int32_t g = block.group[chunk.in_block(i)];
+        for (n = 1; i + n < chunk.rows.count && block.group[chunk.in_block(i + n)] == g;) ++n;
+        look_into(chunk, g, n, [&](std::int64_t j) { return i + j; });
+        for (std::int64_t j = i; j < i + n; ++j) chunk.look_once(j);
     }
 }
 
@@ -332,13 +413,14 @@ void search_groups(const GroupJob<T>& job, const GroupBlock<T>& block, const Ran
     Pacer pacer{m.poll};
     const GroupChunk<T> chunk{job, block, rows, m, pacer};
     for (std::int64_t i = 0; i < rows.count; ++i) chunk.begin(i);
-    for (std::int64_t i = 0, n; i < rows.count && !job.known; i += n) {  // rows of the same nearest group
-        const std::int32_t g = block.nearest[chunk.in_block(i)];
-        for (n = 1; i + n < rows.count && block.nearest[chunk.in_block(i + n)] == g;) ++n;
-        look_into(chunk, g, n, [&](std::int64_t j) { return i + j; });
-        for (std::int64_t j = i; j < i + n; ++j) chunk.look_once(j);
-    }
+    for (std::int64_t i = 0; i < job.groups.n_points * kGroupWords; ++i) m.chosen[i] = 0;
+    if (!job.known) look_first(chunk);
     look_around(chunk);
+    look_into_chosen(chunk);
+    if (!job.known) {
+        choose_later(chunk);
+        look_into_chosen(chunk);
+    }
     for (std::int64_t i = 0; i < rows.count; ++i) chunk.prune(i);
     for (std::int64_t i = 0; i < rows.count; ++i) {
         if (i + 1 < rows.count) chunk.fetch(i + 1);

@@ -245,23 +245,25 @@ class ScreenChooser:
         points = (centers @ basis[:, :NARROW]).astype(self.geometry.dtype)
         groups = Groups(grouped(points, usual_count(len(centers)), self.n_threads), 0.0)
 
-        def of_others(rank: int, groups: Groups) -> Screen:
-            return Screen.low_rank(others, self.geometry, basis[:, :rank]).with_groups(groups)
+        def of_others(rank: int) -> Screen:
+            return Screen.low_rank(others, self.geometry, basis[:, :rank]).with_groups(groups.some(left))
 
         exact = self._assigned(self.dense(others), rows)
-        reaching = with_reach(of_others(ranks[0], groups.some(left)), rows, exact, self._assigned).groups
-        assert reaching is not None
-        best, lowest = ranks[0], np.inf
+        wide = with_reach(of_others(ranks[0]), rows, exact, self._assigned)
+        assert wide.groups is not None
+        few, exact_of_few = rows[:_TRIAL_ROWS], exact.part(slice(_TRIAL_ROWS))
+        best, lowest = wide, np.inf
         for rank in ranks:
-            cost = with_least_margin(of_others(rank, reaching), rows[:_TRIAL_ROWS], self._assigned)[1]
+            screen = of_others(rank).with_groups(wide.groups).with_margin(wide.margin)
+            cost = with_least_margin(screen, few, exact_of_few, self._assigned)[1]
             if cost > lowest:
                 break
-            best, lowest = rank, cost
-        found, cost = with_least_margin(of_others(best, reaching), rows, self._assigned)
+            best, lowest = screen, cost
+        found, cost = with_least_margin(best, rows, exact, self._assigned)
         if cost >= limit:
             return None
-        screen = Screen.low_rank(centers, self.geometry, basis[:, :best])
-        return screen.with_groups(replace(groups, reach=reaching.reach)).with_margin(found.margin)
+        screen = Screen.low_rank(centers, self.geometry, basis[:, : len(best.directions)])
+        return screen.with_groups(replace(groups, reach=wide.groups.reach)).with_margin(found.margin)
 
     def _of_others(
         self,

@@ -5,10 +5,11 @@ iterations of k-means. With the middles g and the radii r of the groups, a row w
 
 .. math:: \|A'y - g\|^2 \le \min_h \|A'y - h\|^2 + w d \sqrt s,
 
-where d is the distance of the best centroid in the nearest group, s is the mean squared distance of the centroids'
-coordinates from their middles, and w the reach, which is calibrated. (Of the rules that were tried on word vectors,
-images and mixtures it needs the fewest comparisons; without d, 1.2 to 2.3 times as many.) If the result must be
-certain, it looks into those with
+where s is the mean squared distance of the centroids' coordinates from their middles, w the reach, which is
+calibrated, and d the distance of the best centroid found so far: at first in one group near the row, then in those
+within a quarter of the reach. (Of the rules that were tried on word vectors, images and mixtures it needs the fewest
+comparisons; with the d of the first group, up to twice as many, and without d 1.2 to 2.3 times more.) If the result
+must be certain, it looks into those with
 
 .. math:: \|A'y - g\| \le d + r,
 
@@ -26,8 +27,8 @@ from quickmeans import kernels
 from quickmeans.kmeans.geometry import squared_norms
 
 LEAST_CENTERS = 1024  # fewer centroids are compared faster than groups are chosen
-_PER_ROOT = 8.0  # groups per square root of the number of centroids (word vectors: 4 costs more)
-_LEAST_SIZE = 16  # centroids of a group on the average: a panel
+_PER_ROOT = 4.0  # groups per square root of the number of centroids: to choose costs as much as to look into them
+_LEAST_SIZE = 32  # centroids of a group on the average: two panels
 NARROW = 48  # coordinates that groups are made of, at most: more choose no better (word vectors)
 _ITERATIONS = 6  # of k-means over the points; more change little
 _SAMPLE = 64  # points per group in all iterations but the last

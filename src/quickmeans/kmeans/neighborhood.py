@@ -24,7 +24,7 @@ from quickmeans.kmeans.lloyd import (
 )
 from quickmeans.kmeans.memory_pass import labelled, last_pass
 from quickmeans.kmeans.rows import Points
-from quickmeans.kmeans.settings import Effort, Settings
+from quickmeans.kmeans.settings import Settings
 from quickmeans.kmeans.swaps import improve_locally
 
 _ROW_BYTES = 48  # labels, scores and norms of a row, its place in the order, its weight
@@ -40,7 +40,7 @@ def run_among_neighbors(
     search = DenseSearch.of(points.shared(), centers, points.geometry, kernels.LocalSearch)
     means, tol = Means(centers), points.tolerance(settings.tol)
     with stopping_at_interrupt(means):
-        stopped = _swapped(search, means, settings.effort, context)
+        stopped = _swapped(search, means, context)
         if not stopped:
             lloyd_natively(search, means, max_iter=settings.max_iter, tol=tol, observe=observe)
     means.centers = points.rounded(means.centers)
@@ -59,9 +59,10 @@ def needed_bytes(points: Points, settings: Settings) -> int:
     return len(points) * row + settings.n_clusters * (_CENTER_BYTES + _CENTER_ARRAYS * 4 * points.n_columns)
 
 
-def _swapped(search: DenseSearch[kernels.LocalSearch], means: Means, effort: Effort, context: Context) -> bool:
+def _swapped(search: DenseSearch[kernels.LocalSearch], means: Means, context: Context) -> bool:
     """Rounds of priced swaps; whether the observer asked to stop."""
-    if not effort.passes:
+    settings = context.settings
+    if not settings.effort.passes:
         return False
 
     def observe(move: str, objective: float) -> bool:
@@ -69,6 +70,6 @@ def _swapped(search: DenseSearch[kernels.LocalSearch], means: Means, effort: Eff
         return context.observe(move, means.history[-1])
 
     try:
-        return improve_locally(search.native, effort, observe)
+        return improve_locally(search.native, settings.effort, settings.max_iter, observe)
     finally:
         means.centers = search.centers()

@@ -7,8 +7,8 @@ nearest centroid, whose middle is g, if the reach is at least
 
 see ``groups.py``. A search of a sample tells what rows lose if it is not. Where clusters are far apart such a loss is
 so large that hardly any row may have it, fewer than one of the sample: the largest reaches that rows need are taken to
-have an exponential tail. The error that a margin causes is measured beside a search with a large one in the same
-groups.
+have an exponential tail. The margin is the least with which rows lose no more than the target, those included that the
+reach does not suffice for.
 """
 
 from bisect import bisect_left
@@ -28,47 +28,58 @@ Assign = Callable[[Screen, NDArray[Any]], Assignment]  # assigns rows by a scree
 
 TARGET = 3.5e-4  # of what the error of the objective hardly exceeds; 5e-4 are promised, and new rows lose more
 MARGINS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, CERTAIN)
-_REACH_SHARE = 0.5  # of the error is left to the reach, the rest to the margin
-_LARGE_MARGIN = MARGINS[-2]  # with which hardly any row misses a centroid in the groups that it looks into
-_STEP, _LEAST_STEP = 1.25, 0.05  # a reach with which the sample loses more is made so much larger
+_REACH_SHARE = 0.75  # of the error is left to the reach, which costs more than the margin
+_LARGE_MARGINS = 0.2, 0.5  # with the one or the other hardly any row misses a centroid in the groups it looks into
+_STEP = 0.05  # a reach with which the sample loses more is made larger by this share at least, then by twice that, ...
+_EVERYWHERE = 1e9  # a reach within which all groups are
+_ENOUGH = 4.0  # times the largest reach that a row needs: then all look into the groups of their centroids
 _ROUNDINGS = 4.0  # of the squared norm of a row: that a score may be wrong by
 _TAIL, _LEAST_TAIL = 0.02, 32  # the share of the rows, and their number at least, that tell the tail of the reaches
 
 
 def with_reach(screen: Screen, rows: NDArray[Any], exact: Assignment, assigned: Assign) -> Screen:
     """The screen with the least reach that meets its share of the target on these rows; `exact` is the assignment
-    without a screen.
+    without a screen. Its margin is so large that hardly any row misses a centroid in the groups that it looks into.
     """
     assert screen.groups is not None
     groups, distances = screen.groups, _squares(exact, screen)
-    most = max(_REACH_SHARE * TARGET * float(distances.sum()), _rounding(exact, screen))
+    target, rounding = TARGET * float(distances.sum()), _rounding(exact, screen)
+    most = max(_REACH_SHARE * target, rounding)
 
     def squares_with(reach: float) -> NDArray[np.float64]:
-        wide = screen.with_groups(replace(groups, reach=reach)).with_margin(_LARGE_MARGIN)
-        return _squares(assigned(wide, rows), screen)
+        return _squares(assigned(screen.with_groups(replace(groups, reach=reach)), rows), screen)
+
+    def lost_with(reach: float) -> float:
+        lost = np.maximum(squares_with(reach) - distances, 0.0)
+        return max(float(lost.sum()), float(np.finfo(np.float64).tiny))
+
+    screen = screen.with_margin(_LARGE_MARGINS[0])
+    if lost_with(_EVERYWHERE) > max((1 - _REACH_SHARE) * target, rounding):
+        screen = screen.with_margin(_LARGE_MARGINS[1])
 
     needed = needed_reaches(screen, rows, exact.labels, squares_with(0.0))
     tail = _tail(needed)
-    lost = np.maximum(squares_with(tail[0]) - distances, 0.0).sum() / len(tail)
-    reach = _least_reach(needed, tail, max(float(lost), np.finfo(np.float64).tiny), most)
-    while np.maximum(squares_with(reach) - distances, 0.0).sum() > most:
-        reach = _STEP * reach + _LEAST_STEP
+    reach = _least_reach(needed, tail, lost_with(tail[0]) / len(tail), most)
+    step = _STEP * max(reach, float(tail[0]), _STEP)
+    while (lost := lost_with(reach)) > most and reach < _ENOUGH * needed.max():
+        reach += max(float((tail - tail[0]).mean()) * np.log(lost / most), step)
+        step *= 2
     return screen.with_groups(replace(groups, reach=reach))
 
 
-def with_least_margin(screen: Screen, rows: NDArray[Any], assigned: Assign) -> tuple[Screen, float]:
-    """The screen with the least margin that meets the rest of the target on these rows, and its cost per row."""
-    reference = _squares(assigned(screen.with_margin(_LARGE_MARGIN), rows), screen)
-    most = (1 - _REACH_SHARE) * TARGET * max(float(reference.sum()), np.finfo(np.float64).tiny)
+def with_least_margin(screen: Screen, rows: NDArray[Any], exact: Assignment, assigned: Assign) -> tuple[Screen, float]:
+    """The screen with the least margin, at most its own, that meets the target on these rows, and its cost per row."""
+    distances = _squares(exact, screen)
+    most = max(TARGET * float(distances.sum()), _rounding(exact, screen))
     tried: dict[int, tuple[Screen, float]] = {}
 
     def meets_target(i: int) -> bool:
         other = screen.with_margin(MARGINS[i])
         assignment = assigned(other, rows)
         tried[i] = other, cost_per_row(other, assignment)
-        return likely_sum(np.maximum(_squares(assignment, screen) - reference, 0.0)) <= most
+        return likely_sum(np.maximum(_squares(assignment, screen) - distances, 0.0)) <= most
 
-    largest = MARGINS.index(_LARGE_MARGIN)
+    largest = MARGINS.index(screen.margin)
     i = bisect_left(range(largest), True, key=meets_target)
     if i not in tried:
         meets_target(i)
@@ -87,11 +98,11 @@ def _rounding(assignment: Assignment, screen: Screen) -> float:
 
 
 def likely_sum(lost: NDArray[np.float64]) -> float:
-    """What the sum hardly exceeds on as many new rows: that of the sample plus two standard errors.
+    """What the sum seldom exceeds on as many new rows: that of the sample plus its standard error.
 
     Few rows miss their centroids, some of them by much.
     """
-    return float(lost.sum() + 2 * np.linalg.norm(lost))
+    return float(lost.sum() + np.linalg.norm(lost))
 
 
 def needed_reaches(
@@ -121,8 +132,8 @@ def _tail(needed: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_reach(needed: NDArray[np.float64], tail: NDArray[np.float64], lost: float, most: float) -> float:
-    """The reach with which rows lose about `most` in all, if one that needs a larger reach loses `lost`."""
-    n_lost = most / lost  # may be less than one
+    """The reach with which rows seldom lose more than `most` in all, if one that needs a larger reach loses `lost`."""
+    n_lost = ((np.sqrt(1 + 4 * most / lost) - 1) / 2) ** 2  # n + sqrt(n), with a standard error, lose the most
     if n_lost >= len(tail):
         return float(max(np.sort(needed)[-min(int(n_lost) + 1, len(needed))], 0.0))
     return float(tail[0] + (tail - tail[0]).mean() * np.log(len(tail) / n_lost))

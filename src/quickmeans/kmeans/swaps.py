@@ -54,21 +54,23 @@ def improve(search: kernels.Search, effort: Effort, tol: float, observe: Observe
     return ended or (effort.patience > 0 and _breathe(search, limit, effort.patience, tol, observe))
 
 
-def improve_locally(search: kernels.LocalSearch, effort: Effort, observe: Observer) -> bool:
+def improve_locally(search: kernels.LocalSearch, effort: Effort, max_iter: int, observe: Observer) -> bool:
     """The same for many clusters: rounds of swaps only, which have many centroids to move at once.
 
-    Ctrl-C leaves the centroids as they were before the move that it ended.
+    After swaps there are no more iterations than `max_iter`. Ctrl-C leaves the centroids as they were before the move
+    that it ended.
     """
+    settle = min(_SETTLE, max_iter)
     search.keep()
     try:
-        search.iterate(_SETTLE)
-        return swap(search, search.work + _LOCAL * effort.passes * search.pass_work, observe)
+        search.iterate(settle)
+        return swap(search, search.work + _LOCAL * effort.passes * search.pass_work, observe, settle)
     except KeyboardInterrupt:
         search.go_back()
         raise
 
 
-def swap(search: kernels.Clusters, limit: float, observe: Observer) -> bool:
+def swap(search: kernels.Clusters, limit: float, observe: Observer, settle: int = _SETTLE) -> bool:
     """Rounds of swaps while there is work left; after one that does not pay, half as many."""
     most = search.n_centers
     search.keep()
@@ -77,7 +79,7 @@ def swap(search: kernels.Clusters, limit: float, observe: Observer) -> bool:
         count = search.swap(most)
         if not count:
             return False
-        search.iterate(_SETTLE)
+        search.iterate(settle)
         if _fell(search, before):
             most = search.n_centers
             search.keep()
