@@ -6,10 +6,25 @@ namespace quickmeans {
 
 #if defined(QM_X86)
 extern const InstructionSet avx512_set, avx2_set;
+extern void (*const avx512vnni_scan_list)(const ScanJob&, const ScanList&, const std::int64_t*, std::int64_t,
+                                          const Poll&);
 #endif
 extern const InstructionSet baseline_set;
 
 namespace {
+
+#if defined(QM_X86)
+// AVX-512 with a product of bytes.
+const InstructionSet& avx512vnni_set() {
+    static const InstructionSet set = [] {
+        InstructionSet changed = avx512_set;
+        changed.name = "avx512vnni";
+        changed.routines.scan_list = avx512vnni_scan_list;
+        return changed;
+    }();
+    return set;
+}
+#endif
 
 // Those that the machine can run, best first.
 std::vector<const InstructionSet*> available_sets() {
@@ -19,6 +34,7 @@ std::vector<const InstructionSet*> available_sets() {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    if (avx512 && __builtin_cpu_supports("avx512vnni")) sets.push_back(&avx512vnni_set());
     if (avx512) sets.push_back(&avx512_set);
     if (avx2) sets.push_back(&avx2_set);
 #endif

@@ -1,9 +1,11 @@
 #include "scan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "grouping.hpp"
+#include "kernels/pacer.hpp"
 #include "parallel.hpp"
 #include "work.hpp"
 
@@ -20,6 +22,11 @@ constexpr double kWorkPerNumber = 8;
 // that reading the rows again for them is at most this share of the work; and no more than so many.
 constexpr double kReading = 0.25;
 constexpr std::int64_t kMostOwnQueries = 1024, kFewestOwnQueries = 64;
+// Codes are compared if at most this share of the rows is then compared exactly: codes themselves take a part of the
+// time of rows, and more where processors have no product of bytes.
+constexpr double kMostCompared = 0.25;
+// Rows to compare first, as many times as are wanted.
+constexpr double kFirstRows = 2;
 
 }  // namespace
 
@@ -28,13 +35,50 @@ struct RowLists::Work {
     ScanJob job;
     Probes probes;
     double amount;
+    double rows;  // that a query is compared with, on average
 };
 
-RowLists::RowLists(std::int64_t n_lists, std::int64_t n_columns, bool similarity, const std::string& isa)
+RowLists::RowLists(std::int64_t n_lists, std::int64_t n_columns, bool similarity, bool with_codes,
+                   const std::string& isa)
     : lists_(static_cast<std::size_t>(n_lists), ScanList{nullptr, nullptr, 0}),
       n_columns_(n_columns),
       similarity_(similarity),
-      set_(&find_instruction_set(isa)) {}
+      set_(&find_instruction_set(isa)) {
+    if (with_codes && set_->routines.encode_rows && n_columns <= Codes::kMostColumns)
+        codes_.resize(static_cast<std::size_t>(n_lists));
+}
+
+void RowLists::set(const std::int64_t* labels, const ScanList* rows, std::int64_t n, int n_threads, const Poll& poll) {
+    double numbers = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        lists_[std::size_t(labels[i])] = rows[i];
+        numbers += double(rows[i].n_rows * n_columns_);
+    }
+    if (codes_.empty()) return;
+    const auto chunk = [&](std::int64_t i, int, const Poll& own_poll) {
+        ScanList& list = lists_[std::size_t(labels[i])];
+        Codes& codes = codes_[std::size_t(labels[i])];
+        codes = list.n_rows ? Codes(list.n_rows, n_columns_, false) : Codes();
+        const CodedRows coded = codes.view();
+        Pacer pacer{own_poll};
+        for (std::int64_t first = 0; first < list.n_rows; first += kFewestOwnQueries) {
+            const Range rows{first, std::min(kFewestOwnQueries, list.n_rows - first)};
+            set_->routines.encode_rows({list.rows, n_columns_, similarity_, false, coded}, rows);
+            pacer.did(std::int64_t(kWorkPerEntry) * rows.count * n_columns_);
+        }
+        list.coded = coded;  // whole, whatever ends this
+        return true;
+    };
+    for_each_chunk(n, threads_for(kWorkPerEntry * numbers, n_threads), chunk, poll);
+}
+
+// Whether most rows are excluded by their codes. Of n rows in any order, about k (1 + log(n / k)) are among the best k
+// of those before them, and as many again may come within the rounding of codes.
+bool RowLists::codes_pay(const Work& work, std::int64_t k) const {
+    if (codes_.empty()) return false;
+    const double ratio = work.rows / double(k);
+    return ratio > 1 && 2 * (1 + std::log(ratio)) < kMostCompared * ratio;
+}
 
 std::int64_t RowLists::largest_id() const {
     std::int64_t largest = -1;
@@ -49,7 +93,7 @@ void RowLists::search(const float* queries, const Probes& probes, std::int64_t k
     std::vector<std::int64_t> sizes(std::size_t(n), 0);
     std::vector<float> bounds(std::size_t(n), std::numeric_limits<float>::infinity());
     const ScanHeaps heaps{k, values, ids, sizes.data(), bounds.data(), nullptr};
-    Work work{{queries, n_columns_, similarity_, heaps}, probes, 0};
+    Work work{{queries, n_columns_, similarity_, heaps, {}}, probes, 0, 0};
     std::vector<bool> seen(std::size_t(n > 1 ? n_lists() : 0), false);
     double numbers = 0;
     for (std::int64_t i = 0; i < n * m; ++i) {
@@ -57,11 +101,18 @@ void RowLists::search(const float* queries, const Probes& probes, std::int64_t k
         if (list < 0) continue;
         const double size = double(lists_[std::size_t(list)].n_rows * n_columns_);
         work.amount += kWorkPerList + size;
+        work.rows += double(lists_[std::size_t(list)].n_rows) / double(n);
         if (n == 1 || seen[std::size_t(list)]) continue;
         seen[std::size_t(list)] = true;
         numbers += size;
     }
     n_threads = threads_for(work.amount, n_threads);
+    Codes coded;
+    if (n && codes_pay(work, k)) {
+        coded = Codes(n, n_columns_, true);
+        work.job.coded = coded.view();
+        encode(work.job, n, n_threads, poll);
+    }
     // So many queries of their own are worth it; see above.
     const double enough =
         kWorkPerNumber * numbers / (kReading * work.amount / double(std::max<std::int64_t>(n, 1)) + 1);
@@ -73,6 +124,16 @@ void RowLists::search(const float* queries, const Probes& probes, std::int64_t k
     else
         shared(work, n_threads, poll);
     sort(work, n_threads, poll);
+}
+
+void RowLists::encode(const ScanJob& job, std::int64_t n, int n_threads, const Poll& poll) const {
+    const auto chunk = [&](std::int64_t c, int, const Poll&) {
+        const std::int64_t first = c * kFewestOwnQueries;
+        set_->routines.encode_rows({job.queries, n_columns_, similarity_, true, job.coded},
+                                   {first, std::min(kFewestOwnQueries, n - first)});
+        return true;
+    };
+    for_each_chunk((n + kFewestOwnQueries - 1) / kFewestOwnQueries, n_threads, chunk, poll);
 }
 
 void RowLists::sort(const Work& work, int n_threads, const Poll& poll) const {
@@ -115,12 +176,27 @@ void RowLists::shared(Work work, int n_threads, const Poll& poll) const {
     by_list(work, {0, work.probes.n_queries}, n_threads, poll);
 }
 
-// Every list is compared with those of the queries that look into it; a list with much work is divided by queries.
 void RowLists::by_list(const Work& work, const Range& queries, int n_threads, const Poll& poll) const {
-    const std::int64_t n = queries.count, m = work.probes.n_probes, K = n_lists();
-    const std::int64_t* const probed = work.probes.lists + queries.first * m;
+    const std::int64_t m = work.probes.n_probes;
+    std::int64_t first = 0;
+    // The lists that come first have the nearest rows, which exclude most of the others.
+    if (work.job.coded.codes) {
+        const double enough = kFirstRows * double(work.job.heaps.k * m) / std::max(work.rows, 1.0);
+        first = std::clamp(std::int64_t(enough) + 1, std::int64_t(1), m);
+        by_list(work, queries, {0, first}, n_threads, poll);
+    }
+    if (first < m) by_list(work, queries, {first, m - first}, n_threads, poll);
+}
+
+// Every list is compared with those of the queries that look into it; a list with much work is divided by queries.
+void RowLists::by_list(const Work& work, const Range& queries, const Range& ranks, int n_threads,
+                       const Poll& poll) const {
+    const std::int64_t n = queries.count, m = ranks.count, K = n_lists();
     std::vector<std::int64_t> labels(std::size_t(n * m)), members(std::size_t(n * m)), starts(std::size_t(K + 2));
-    for (std::int64_t i = 0; i < n * m; ++i) labels[std::size_t(i)] = probed[i] + 1;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t* const probed = work.probes.lists + (queries.first + i) * work.probes.n_probes + ranks.first;
+        for (std::int64_t j = 0; j < m; ++j) labels[std::size_t(i * m + j)] = probed[j] + 1;
+    }
     group_by_label(labels.data(), n * m, K + 1, members.data(), starts.data(), poll);
     for (std::int64_t& pair : members) pair = queries.first + pair / m;
     struct Piece {

@@ -4,17 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "codes.hpp"
 #include "dispatch.hpp"
 
 namespace quickmeans {
 
 class RowLists {
   public:
-    // So many empty lists of rows of n_columns numbers; rows are compared by inner products or squared distances.
-    RowLists(std::int64_t n_lists, std::int64_t n_columns, bool similarity, const std::string& isa);
+    // So many empty lists of rows of n_columns numbers; rows are compared by inner products or squared distances. If
+    // wanted, and if the instruction set has them, codes are kept of all rows, a byte per number.
+    RowLists(std::int64_t n_lists, std::int64_t n_columns, bool similarity, bool with_codes, const std::string& isa);
 
-    // The list has these rows from now on. Their memory must stay as it is until the list gets others.
-    void set(std::int64_t list, const ScanList& rows) { lists_[std::size_t(list)] = rows; }
+    // The named lists have these rows from now on. Their memory must stay as it is until the list gets others.
+    void set(const std::int64_t* labels, const ScanList* rows, std::int64_t n, int n_threads, const Poll& poll);
 
     std::int64_t n_lists() const { return std::int64_t(lists_.size()); }
     std::int64_t n_columns() const { return n_columns_; }
@@ -32,13 +34,17 @@ class RowLists {
 
   private:
     struct Work;
+    bool codes_pay(const Work& work, std::int64_t k) const;
+    void encode(const ScanJob& job, std::int64_t n, int n_threads, const Poll& poll) const;
     void by_query(const Work& work, int n_threads, const Poll& poll) const;
     void by_block(const Work& work, std::int64_t step, int n_threads, const Poll& poll) const;
     void shared(Work work, int n_threads, const Poll& poll) const;
     void by_list(const Work& work, const Range& queries, int n_threads, const Poll& poll) const;
+    void by_list(const Work& work, const Range& queries, const Range& ranks, int n_threads, const Poll& poll) const;
     void sort(const Work& work, int n_threads, const Poll& poll) const;
 
     std::vector<ScanList> lists_;
+    std::vector<Codes> codes_;  // of the lists; empty if there are none
     std::int64_t n_columns_;
     bool similarity_;
     const InstructionSet* set_;

@@ -12,8 +12,8 @@ class KeptLists(kernels.RowLists):
     """Lists with the memory of their rows."""
 
 
-def row_lists(parts, ids, *, similarity=False):
-    lists = KeptLists(len(parts), parts[0].shape[1], similarity=similarity)
+def row_lists(parts, ids, *, similarity=False, with_codes=False):
+    lists = KeptLists(len(parts), parts[0].shape[1], similarity=similarity, with_codes=with_codes)
     addresses = [np.array([part.ctypes.data for part in parts]), np.array([part.ctypes.data for part in ids])]
     lists.set(np.arange(len(parts)), *addresses, np.array([len(part) for part in parts]))
     lists.memory = parts, ids
@@ -84,6 +84,63 @@ def test_the_same_bits_for_any_threads_and_any_batch(D, similarity):
 
 def rng_sizes(n):
     return np.random.default_rng(1).integers(0, 60, n).tolist()
+
+
+def hard_rows(kind, parts, rng):
+    """Rows whose codes are bad in some way."""
+    for part in parts:
+        n, D = part.shape
+        if kind == "far from zero":
+            part *= 1e-3
+            part += 1000
+        elif kind == "small":
+            part *= 1e-21
+        elif kind == "large":
+            part *= 1e17
+        elif kind == "of many sizes":
+            part *= 10 ** rng.uniform(-14, 2, (n, 1)).astype(np.float32)
+        elif kind == "one is large":
+            part[rng.random((n, D)) < 1 / D] *= 1e4
+        elif kind == "equal":
+            part[:] = np.sign(part[:1])
+        elif kind == "sparse":
+            part[rng.random((n, D)) < 0.9] = 0
+        elif kind == "zero":
+            part[: n // 2] = 0
+
+
+@pytest.mark.parametrize("similarity", METRICS)
+@pytest.mark.parametrize(
+    "kind", ["normal", "far from zero", "small", "large", "of many sizes", "one is large", "equal", "sparse", "zero"]
+)
+@pytest.mark.parametrize("D", [3, 64, 200])
+def test_codes_change_no_bit(D, kind, similarity):
+    parts, ids, rng = random_lists(D, rng_sizes(30))
+    hard_rows(kind, parts, rng)
+    plain = row_lists(parts, ids, similarity=similarity)
+    coded = row_lists(parts, ids, similarity=similarity, with_codes=True)
+    Q = np.concatenate([part[:9] for part in parts]) + np.float32(0.1) * np.concatenate(parts)[::-1][:1]
+    probes = np.array([rng.permutation(30)[:12] for _ in Q])
+    expected = plain.search(Q, probes, 3, 1)
+    for n_threads in (1, 2):
+        for got, whole in zip(coded.search(Q, probes, 3, n_threads), expected, strict=True):
+            np.testing.assert_array_equal(got, whole)
+    for i in (0, 17, 100):
+        for got, whole in zip(coded.search(Q[i : i + 1], probes[i : i + 1], 3, 1), expected, strict=True):
+            np.testing.assert_array_equal(got[0], whole[i])
+
+
+def test_codes_follow_a_list_that_changes():
+    parts, ids, rng = random_lists(64, [200, 200])
+    lists = row_lists(parts, ids, with_codes=True)
+    other = rng.standard_normal((300, 64)).astype(np.float32)
+    numbers = np.arange(1000, 1300)
+    lists.set(np.array([1]), np.array([other.ctypes.data]), np.array([numbers.ctypes.data]), np.array([300]), 2)
+    Q = other[::3]
+    _, found = lists.search(Q, np.tile([0, 1], (len(Q), 1)), 2, 2)
+    assert (found[:, 0] == numbers[::3]).all()
+    lists.set(*(np.array([value]) for value in (1, 0, 0, 0)))
+    assert (lists.search(Q, np.tile([0, 1], (len(Q), 1)), 2, 2)[1] < 400).all()
 
 
 def test_ties_go_to_the_lower_id():

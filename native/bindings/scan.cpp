@@ -20,14 +20,14 @@ namespace {
 using Numbers = Vector<std::int64_t>;
 using Levels = std::vector<std::shared_ptr<RowLists>>;
 
-void construct_lists(RowLists* self, std::int64_t n_lists, std::int64_t n_columns, bool similarity,
+void construct_lists(RowLists* self, std::int64_t n_lists, std::int64_t n_columns, bool similarity, bool with_codes,
                      const std::string& isa) {
     require(n_lists > 0 && n_columns > 0, "there must be lists and columns");
-    new (self) RowLists(n_lists, n_columns, similarity, isa);
+    new (self) RowLists(n_lists, n_columns, similarity, with_codes, isa);
 }
 
 // The named lists have the rows and ids at these addresses from now on, which the caller answers for.
-void set(RowLists& self, Numbers labels, Numbers rows, Numbers ids, Numbers sizes) {
+void set(RowLists& self, Numbers labels, Numbers rows, Numbers ids, Numbers sizes, int n_threads) {
     const auto n = std::int64_t(labels.size());
     require(has_size(rows, n) && has_size(ids, n) && has_size(sizes, n), "arrays of different sizes");
     for (std::int64_t i = 0; i < n; ++i) {
@@ -35,9 +35,12 @@ void set(RowLists& self, Numbers labels, Numbers rows, Numbers ids, Numbers size
         require(label >= 0 && label < self.n_lists() && size >= 0, "a label or a size is out of range");
         require(size == 0 || (rows.data()[i] && ids.data()[i]), "a list has rows and no address");
     }
+    std::vector<ScanList> lists(std::size_t(n), ScanList{});
     for (std::int64_t i = 0; i < n; ++i)
-        self.set(labels.data()[i], {reinterpret_cast<const float*>(rows.data()[i]),
-                                    reinterpret_cast<const std::int64_t*>(ids.data()[i]), sizes.data()[i]});
+        lists[std::size_t(i)] = {reinterpret_cast<const float*>(rows.data()[i]),
+                                 reinterpret_cast<const std::int64_t*>(ids.data()[i]), sizes.data()[i]};
+    nb::gil_scoped_release release;
+    self.set(labels.data(), lists.data(), n, n_threads, Interrupts());
 }
 
 void check_results(Matrix<float> queries, std::int64_t n_columns, const Cells<float>& values,
@@ -110,8 +113,9 @@ std::int64_t search(const Coarse& self, Matrix<float> queries, const std::vector
 
 void bind_scan(nb::module_& m) {
     nb::class_<RowLists>(m, "RowLists")
-        .def("__init__", &construct_lists, "n_lists"_a, "n_columns"_a, "similarity"_a, "isa"_a)
-        .def("set", &set, "labels"_a.noconvert(), "rows"_a.noconvert(), "ids"_a.noconvert(), "sizes"_a.noconvert())
+        .def("__init__", &construct_lists, "n_lists"_a, "n_columns"_a, "similarity"_a, "with_codes"_a, "isa"_a)
+        .def("set", &set, "labels"_a.noconvert(), "rows"_a.noconvert(), "ids"_a.noconvert(), "sizes"_a.noconvert(),
+             "n_threads"_a)
         .def("search", &search_lists, "queries"_a.noconvert(), "lists"_a.noconvert(), "values"_a.noconvert(),
              "ids"_a.noconvert(), "n_threads"_a);
     nb::class_<Coarse>(m, "Coarse")

@@ -88,6 +88,7 @@ constexpr InstructionSet kInstructionSet{
                  .weigh_and_subtract = weigh_and_subtract,
                  .scale_cells = scale_cells,
                  .scan_list = scan_list,
+                 .encode_rows = kHasCodes ? encode_rows : nullptr,
                  .sort_best = sort_best,
                  .project = project},
 };

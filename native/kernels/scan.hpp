@@ -6,9 +6,8 @@
 // (value, id) do not depend on the order in which lists are looked at.
 #pragma once
 
-#include "intrinsics.hpp"
+#include "codes.hpp"
 #include "pacer.hpp"
-#include "scan_types.hpp"
 
 namespace quickmeans::QM_ISA {
 
@@ -17,28 +16,10 @@ constexpr int kScanQueries = kWidth<float> / 4 > 0 ? kWidth<float> / 4 : 1;
 // Rows that are compared with all queries of a list before the next ones: these bytes, a quarter of a second-level
 // cache of 512 KB.
 constexpr std::int64_t kScanBytes = std::int64_t(1) << 17;
+// Fewer rows are compared as fast as their codes.
+constexpr std::int64_t kLeastCoded = 8;
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
-
-// The even or odd blocks of `Block` lanes of a and b in turns.
-template <int Block, int Half>
-inline Vec<float> every_other(Vec<float> a, Vec<float> b) {
-    return shuffle<Exchange<kWidth<float>, Block, Half>>(a, b, std::make_index_sequence<kWidth<float>>());
-}
-
-// Lane i of the result is the sum of the lanes of sums[i].
-template <int Block = 1>
-inline Vec<float> sums_of_lanes(Vec<float>* sums) {
-    constexpr int n = kWidth<float> / Block;
-    if constexpr (n == 1) {
-        return sums[0];
-    } else {
-        for (int i = 0; i < n / 2; ++i)
-            sums[i] = every_other<Block, 0>(sums[2 * i], sums[2 * i + 1]) +
-                      every_other<Block, 1>(sums[2 * i], sums[2 * i + 1]);
-        return sums_of_lanes<2 * Block>(sums);
-    }
-}
 
 // The columns after the last whole vector, in the last lanes of a vector and with zeros before them.
 struct Tail {
@@ -59,7 +40,7 @@ struct Tail {
 };
 
 // Lane i * R + j: the squared distance between q[i] and r[j], or their product with the sign changed.
-template <int Q, int R, bool kSimilarity>
+template <int Q, int R, bool kSimilarity, bool kInOrder = true>
 inline Vec<float> compare(const float* const* q, const float* const* r, const Tail& tail) {
     constexpr int W = kWidth<float>;
     Vec<float> sums[W];
@@ -76,7 +57,7 @@ inline Vec<float> compare(const float* const* q, const float* const* r, const Ta
         for (int i = 0; i < Q; ++i) x[i] = load(q[i] + d);
         for (int j = 0; j < R; ++j) {
             // One query waits for memory: the processor follows fewer rows at a time than these.
-            if constexpr (Q == 1) __builtin_prefetch(r[j] + d + R * tail.n_columns, 0, 2);
+            if constexpr (Q == 1 && kInOrder) __builtin_prefetch(r[j] + d + R * tail.n_columns, 0, 2);
             add(x, load(r[j] + d), j);
         }
     }
@@ -160,6 +141,7 @@ inline float bound_of(const ScanHeaps& heaps, std::int64_t query) {
 // Q queries and their bounds, compared with rows of a list.
 template <int Q, bool kSimilarity>
 struct QueryBlock {
+    static constexpr int W = kWidth<float>;
     const ScanJob& job;
     const ScanList& list;
     const Tail& tail;
@@ -175,10 +157,15 @@ struct QueryBlock {
         }
     }
 
+    bool is_bounded() const {
+        bool all = true;
+        for (int i = 0; i < Q; ++i) all &= bounds[i] < __builtin_inff();
+        return all;
+    }
+
     // The rows [at, at + count) of the list, where count is at most R.
     template <int R>
     void take(std::int64_t at, int count) {
-        constexpr int W = kWidth<float>;
         const float* rows[R];
         for (int j = 0; j < R; ++j) rows[j] = list.rows + (at + (j < count ? j : count - 1)) * job.n_columns;
         const Vec<float> values = compare<Q, R, kSimilarity>(queries, rows, tail);
@@ -194,17 +181,86 @@ struct QueryBlock {
         }
     }
 
-    // The rows [at, end) of the list.
-    template <int R = kWidth<float> / Q>
-    void scan(std::int64_t at, std::int64_t end) {
-        for (; end - at >= R; at += R) take<R>(at, R);
-        if (at == end) return;
-        if constexpr (R > 4)
-            scan<R / 2>(at, end);
-        else
+    // The rows [at, end) of the list; stops after some rows once every query has a bound, if asked.
+    template <int R = W / Q>
+    std::int64_t scan(std::int64_t at, std::int64_t end, bool until_bounded) {
+        for (; end - at >= R && !(until_bounded && is_bounded()); at += R) take<R>(at, R);
+        if (at == end || (until_bounded && is_bounded())) return at;
+        if constexpr (R > 4) {
+            return scan<R / 2>(at, end, until_bounded);
+        } else {
             take<R>(at, int(end - at));
+            return end;
+        }
     }
 };
+
+// The same with rows that codes do not exclude.
+template <int Q, bool kSimilarity>
+struct CodedBlock {
+    static constexpr int W = kWidth<float>, R = W / Q;
+    QueryBlock<Q, kSimilarity>& block;
+    CodeBlock<Q, kSimilarity> codes;
+    std::int64_t waiting[Q][W];
+    int counts[Q] = {};
+
+    explicit CodedBlock(QueryBlock<Q, kSimilarity>& b) : block(b), codes(b.job.coded, b.members) {
+        for (int i = 0; i < Q; ++i) codes.set_bound(i, block.bounds[i]);
+    }
+
+    // Compare a query with the first rows that wait for it, at most `Rows`.
+    template <int Rows>
+    void settle(int i) {
+        const ScanList& list = block.list;
+        const float* rows[Rows];
+        const int count = counts[i];
+        for (int j = 0; j < Rows; ++j)
+            rows[j] = list.rows + waiting[i][j < count ? j : count - 1] * block.job.n_columns;
+        alignas(64) float found[W];
+        store(found, compare<1, Rows, kSimilarity, false>(block.queries + i, rows, block.tail));
+        for (int j = 0; j < count; ++j)
+            if (found[j] <= block.bounds[i])
+                block.bounds[i] = push(block.job.heaps, block.members[i], found[j], list.ids[waiting[i][j]]);
+        codes.set_bound(i, block.bounds[i]);
+        counts[i] = 0;
+    }
+
+    void scan(std::int64_t at, std::int64_t end) {
+        for (; at < end; at += R) {
+            const int count = end - at < R ? int(end - at) : R;
+            for (unsigned bits = codes.possible(block.list.coded, at, count); bits; bits &= bits - 1) {
+                const int lane = __builtin_ctz(bits), i = lane / R, j = lane % R;
+                if (j >= count) continue;
+                waiting[i][counts[i]++] = at + j;
+                if constexpr (Q == 1) prefetch(at + j);
+                if (counts[i] == W) settle<W>(i);
+            }
+        }
+        for (int i = 0; i < Q; ++i) {
+            if (counts[i] > 4) settle<W>(i);
+            if (counts[i]) settle<4>(i);
+        }
+    }
+
+    void prefetch(std::int64_t row) const {
+        const float* const first = block.list.rows + row * block.job.n_columns;
+        for (std::int64_t d = 0; d < block.job.n_columns; d += 16) __builtin_prefetch(first + d, 0, 2);
+    }
+};
+
+template <int Q, bool kSimilarity>
+void scan_block(const ScanJob& job, const ScanList& list, const Tail& tail, const Range& rows,
+                const std::int64_t* members) {
+    QueryBlock<Q, kSimilarity> block(job, list, tail, members);
+    const std::int64_t end = rows.first + rows.count;
+    if constexpr (kHasCodes) {
+        const bool is_coded = job.coded.codes && list.coded.codes && rows.count >= kLeastCoded;
+        const std::int64_t at = block.scan(rows.first, end, is_coded);
+        if (at < end) CodedBlock<Q, kSimilarity>(block).scan(at, end);
+    } else {
+        block.scan(rows.first, end, false);
+    }
+}
 
 // The queries from `members` on, in blocks of Q, then of fewer.
 template <int Q, bool kSimilarity>
@@ -212,7 +268,7 @@ void scan_queries(const ScanJob& job, const ScanList& list, const Tail& tail, co
                   const std::int64_t* members, std::int64_t n_members, Pacer& pacer) {
     std::int64_t i = 0;
     for (; n_members - i >= Q; i += Q) {
-        QueryBlock<Q, kSimilarity>(job, list, tail, members + i).scan(rows.first, rows.first + rows.count);
+        scan_block<Q, kSimilarity>(job, list, tail, rows, members + i);
         pacer.did(rows.count * job.n_columns * Q);
     }
     if constexpr (Q > 1)

@@ -16,11 +16,28 @@ struct ScanHeaps {
     unsigned char* locks;  // null if no two threads have the same query
 };
 
+// Rows rounded to eight bits, and what bounds need to know of each; see codes.hpp. Of rows of lists the last three
+// arrays have as many numbers more as a vector.
+struct CodedRows {
+    std::uint8_t* codes;  // null: there are none
+    std::int64_t stride;  // bytes of a row
+    float *scales, *sizes, *rests;
+    std::int32_t* shifts;  // of queries
+};
+
 // Rows of n_columns numbers each, one after the other.
 struct ScanList {
     const float* rows;
     const std::int64_t* ids;
     std::int64_t n_rows;
+    CodedRows coded = {};
+};
+
+struct EncodeJob {
+    const float* rows;
+    std::int64_t n_columns;
+    bool similarity, is_query;
+    CodedRows out;
 };
 
 struct ScanJob {
@@ -28,6 +45,7 @@ struct ScanJob {
     std::int64_t n_columns;
     bool similarity;  // whether inner products are compared, and not distances
     ScanHeaps heaps;
+    CodedRows coded;  // of the queries, if codes are to be used
 };
 
 // The products of queries with directions, and a zero after them.

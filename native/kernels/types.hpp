@@ -382,6 +382,7 @@ struct Routines {
     void (*weigh_and_subtract)(double* V, const double* weights, const double* H, std::int64_t n, std::int64_t m);
     void (*scale_cells)(double* V, const double* row, const double* column, std::int64_t n, std::int64_t m);
     void (*scan_list)(const ScanJob&, const ScanList&, const std::int64_t* members, std::int64_t count, const Poll&);
+    void (*encode_rows)(const EncodeJob&, const Range& rows);  // null: there are no codes
     void (*sort_best)(const ScanJob&, const Range& queries);
     void (*project)(const ProjectJob&, const Range& queries, const Poll&);
 };

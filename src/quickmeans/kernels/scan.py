@@ -17,19 +17,23 @@ class RowLists:
     n_lists, n_columns : int
     similarity : bool
         Whether rows are compared by inner products, and not by squared distances.
+    with_codes : bool, default=False
+        Whether rows rounded to a byte per number are kept, which exclude most rows from being read; they change no bit
+        of a result (native/kernels/codes.hpp). Baseline processors do without.
     """
 
     __slots__ = ("native",)
 
-    def __init__(self, n_lists: int, n_columns: int, *, similarity: bool) -> None:
-        self.native = _native.RowLists(n_lists, n_columns, similarity, instruction_set())
+    def __init__(self, n_lists: int, n_columns: int, *, similarity: bool, with_codes: bool = False) -> None:
+        self.native = _native.RowLists(n_lists, n_columns, similarity, with_codes, instruction_set())
 
-    def set(self, labels: Ints, rows: Ints, ids: Ints, sizes: Ints) -> None:
+    def set(self, labels: Ints, rows: Ints, ids: Ints, sizes: Ints, n_threads: int = 1) -> None:
         """The lists with these labels have so many rows and ids at these addresses from now on.
 
         The caller keeps this memory alive and as it is while any search runs.
         """
-        self.native.set(*(packed(a, INT64) for a in (labels, rows, ids, sizes)))
+        labels, rows, ids, sizes = (packed(a, INT64) for a in (labels, rows, ids, sizes))
+        self.native.set(labels, rows, ids, sizes, n_threads)
 
     def search(self, queries: Array, lists: Ints, k: int, n_threads: int) -> tuple[Array, Ints]:
         """The k nearest rows of every query in its lists, nearest first: squared distances or products, and ids.

@@ -4,6 +4,9 @@ import numpy as np
 
 from quickmeans import kernels
 from quickmeans.search.lists import Lists, faiss_library, list_sizes
+from quickmeans.threads import resolve_threads
+
+_LEAST_CODED = 64  # columns: a line of the cache holds the code of a row
 
 
 class FlatRows:
@@ -17,7 +20,8 @@ class FlatRows:
     def __init__(self, lists: Lists) -> None:
         self.lists = lists  # kept alive
         similarity = lists.metric_type == faiss_library().METRIC_INNER_PRODUCT
-        self.native = kernels.RowLists(lists.nlist, lists.d, similarity=similarity)
+        with_codes = lists.d >= _LEAST_CODED
+        self.native = kernels.RowLists(lists.nlist, lists.d, similarity=similarity, with_codes=with_codes)
         self._sizes = np.zeros(lists.nlist, np.int64)
         self.refresh()
 
@@ -29,5 +33,7 @@ class FlatRows:
         rows, ids = np.zeros((2, len(sizes)), np.int64)
         rows[filled] = [int(stored.get_codes(label)) for label in filled.tolist()]
         ids[filled] = [int(stored.get_ids(label)) for label in filled.tolist()]
-        self.native.set(changed, rows[changed], ids[changed], sizes[changed])
-        self._sizes = sizes
+        try:
+            self.native.set(changed, rows[changed], ids[changed], sizes[changed], resolve_threads(None))
+        finally:  # Ctrl-C leaves lists without codes
+            self._sizes = sizes
