@@ -342,19 +342,25 @@ void test_scan(const char* isa) {
         const auto rows = normal<float>(n_lists * n_rows * D, 0), queries = normal<float>(n * D, 1);
         std::vector<std::int64_t> ids(static_cast<std::size_t>(n_lists * n_rows)), probes;
         for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = std::int64_t(i);
-        RowLists lists(n_lists, D, false, isa);
-        for (std::int64_t i = 0; i < n_lists; ++i)
-            lists.set(i, {rows.data() + i * n_rows * D, ids.data() + i * n_rows, n_rows});
+        std::vector<std::int64_t> labels(static_cast<std::size_t>(n_lists));
+        std::vector<ScanList> parts(static_cast<std::size_t>(n_lists));
+        for (std::int64_t i = 0; i < n_lists; ++i) {
+            labels[i] = i;
+            parts[i] = {rows.data() + i * n_rows * D, ids.data() + i * n_rows, n_rows};
+        }
         for (std::int64_t i = 0; i < n * m; ++i) probes.push_back((i / m + i % m * 7) % n_lists);
-        std::vector<float> values[2];
-        std::vector<std::int64_t> found[2];
-        for (int i = 0; i < 2; ++i) {
+        std::vector<float> values[3];
+        std::vector<std::int64_t> found[3];
+        for (int i = 0; i < 3; ++i) {  // one thread without codes, several without and with
+            const int n_threads = i ? kThreads : 1;
+            RowLists lists(n_lists, D, false, i == 2, isa);
+            lists.set(labels.data(), parts.data(), n_lists, n_threads, kQuiet);
             values[i].resize(std::size_t(n * k));
             found[i].resize(std::size_t(n * k));
-            lists.search(queries.data(), {probes.data(), n, m}, k, values[i].data(), found[i].data(), i ? kThreads : 1,
+            lists.search(queries.data(), {probes.data(), n, m}, k, values[i].data(), found[i].data(), n_threads,
                          kQuiet);
+            check(same(values[0], values[i]) && found[0] == found[i], "scan");
         }
-        check(same(values[0], values[1]) && found[0] == found[1], "scan");
     }
 }
 
