@@ -55,7 +55,7 @@ def coarse_graph() -> str:
     """Many lists, beside faiss with a graph over the centroids."""
     cells = []
     for r in section("search", "graph"):
-        ours, peer = (r["recall@10"][method] for method in ("QKNeighbors", "faiss, HNSW coarse"))
+        ours, peer = (r["recall@10"][method] for method in ("QKNeighbors", "faiss IVFFlat"))
         cells.append((r["nprobe"], f"{r['times_faster']:.2f}", f"{ours:.3f}", f"{peer:.3f}"))
     return rows(["probes", "times faiss, HNSW coarse", "recall@10", "faiss's"], cells)
 
