@@ -107,6 +107,7 @@ class Palm {
     using PanelBody = std::function<void(std::int64_t first, std::int64_t width, Panels& own, const Poll& poll)>;
 
     void for_each_panel(std::int64_t n_rows, std::int64_t width, double work, const PanelBody& body, const Poll& poll);
+    SparseJob job_of(const Entries& S, bool transposed, const double* X, std::int64_t width, Dense& out) const;
     void times_panel(const Entries& S, bool transposed, const double* X, std::int64_t width, Dense& out,
                      const Poll& poll) const;
     void gradient_by_panels(std::size_t q, const Quadratic& at, const Entries& S, const Poll& poll);

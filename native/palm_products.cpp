@@ -50,20 +50,23 @@ void Palm::for_each_panel(std::int64_t n_rows, std::int64_t width, double work, 
 }
 
 // out = S X, or S' X if transposed, for matrices with rows of padded(width) numbers.
-void Palm::times_panel(const Entries& S, bool transposed, const double* X, std::int64_t width, Dense& out,
-                       const Poll& poll) const {
+SparseJob Palm::job_of(const Entries& S, bool transposed, const double* X, std::int64_t width, Dense& out) const {
     const std::int64_t n = transposed ? S.n_columns : S.n_rows;
     out.resize(std::size_t(n * padded(width)));
-    routines_->sparse_times({.n_rows = n,
-                             .start = (transposed ? S.column_start : S.row_start).data(),
-                             .index = (transposed ? S.row_by_column : S.column).data(),
-                             .values = (transposed ? S.value_by_column : S.values).data(),
-                             .X = X,
-                             .stride = padded(width),
-                             .out = out.data(),
-                             .first = 0,
-                             .end = whole_vectors(width)},
-                            poll);
+    return {.n_rows = n,
+            .start = (transposed ? S.column_start : S.row_start).data(),
+            .index = (transposed ? S.row_by_column : S.column).data(),
+            .values = (transposed ? S.value_by_column : S.values).data(),
+            .X = X,
+            .stride = padded(width),
+            .out = out.data(),
+            .first = 0,
+            .end = whole_vectors(width)};
+}
+
+void Palm::times_panel(const Entries& S, bool transposed, const double* X, std::int64_t width, Dense& out,
+                       const Poll& poll) const {
+    routines_->sparse_times(job_of(S, transposed, X, width, out), poll);
 }
 
 // cells_ = P S G - M by products with factors only: N L S G - H, then L' times that. Every panel of columns goes
@@ -90,20 +93,8 @@ void Palm::gradient_by_panels(std::size_t q, const Quadratic& at, const Entries&
     for_each_panel(std::max({n, m, K_}), m, kWorkPerProduct * double(n_entries) * double(m), body, poll);
 }
 
-// out = S X, or S' X if transposed.
 void Palm::times(const Entries& S, bool transposed, const double* X, std::int64_t width, Dense& out, const Poll& poll) {
-    const std::int64_t n = transposed ? S.n_columns : S.n_rows;
-    out.resize(std::size_t(n * padded(width)));
-    multiply({.n_rows = n,
-              .start = (transposed ? S.column_start : S.row_start).data(),
-              .index = (transposed ? S.row_by_column : S.column).data(),
-              .values = (transposed ? S.value_by_column : S.values).data(),
-              .X = X,
-              .stride = padded(width),
-              .out = out.data(),
-              .first = 0,
-              .end = whole_vectors(width)},
-             poll);
+    multiply(job_of(S, transposed, X, width, out), poll);
 }
 
 void Palm::multiply(const SparseJob& job, const Poll& poll) {

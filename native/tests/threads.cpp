@@ -3,9 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <random>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -20,6 +18,7 @@
 #include "seeding.hpp"
 #include "sums.hpp"
 #include "supports.hpp"
+#include "tests/made_up.hpp"
 
 using namespace quickmeans;
 
@@ -27,41 +26,6 @@ namespace {
 
 constexpr int kThreads = 4;
 constexpr std::int64_t kRows = 3000, kColumns = 40, kCenters = 300;
-
-void nothing(void*) {}
-const Poll kQuiet{nothing, nullptr};
-
-void check(bool condition, const char* what) {
-    if (condition) return;
-    std::fprintf(stderr, "failed: %s\n", what);
-    std::exit(1);
-}
-
-template <class T>
-std::vector<T> normal(std::int64_t n, unsigned seed) {
-    std::mt19937 generator(seed);
-    std::normal_distribution<double> distribution;
-    std::vector<T> values(static_cast<std::size_t>(n));
-    for (T& value : values) value = T(distribution(generator));
-    return values;
-}
-
-template <class T>
-RowsView view_of(const std::vector<T>& x, std::int64_t n_columns) {
-    return {.data = reinterpret_cast<const char*>(x.data()),
-            .n_rows = std::int64_t(x.size()) / n_columns,
-            .n_columns = n_columns,
-            .row_stride = n_columns * std::int64_t(sizeof(T)),
-            .column_stride = sizeof(T),
-            .scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64,
-            .index = nullptr,
-            .end = reinterpret_cast<const char*>(x.data() + x.size())};
-}
-
-template <class T>
-bool same(const std::vector<T>& a, const std::vector<T>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
 
 // Results of an assignment.
 template <class T>

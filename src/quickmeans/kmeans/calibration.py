@@ -245,16 +245,16 @@ class ScreenChooser:
         points = (centers @ basis[:, :NARROW]).astype(self.geometry.dtype)
         groups = Groups(grouped(points, usual_count(len(centers)), self.n_threads), 0.0)
 
-        def of_others(rank: int) -> Screen:
-            return Screen.low_rank(others, self.geometry, basis[:, :rank]).with_groups(groups.some(left))
+        def of_others(rank: int, groups: Groups) -> Screen:
+            return Screen.low_rank(others, self.geometry, basis[:, :rank]).with_groups(groups)
 
         exact = self._assigned(self.dense(others), rows)
-        wide = with_reach(of_others(ranks[0]), rows, exact, self._assigned)
+        wide = with_reach(of_others(ranks[0], groups.some(left)), rows, exact, self._assigned)
         assert wide.groups is not None
         few, exact_of_few = rows[:_TRIAL_ROWS], exact.part(slice(_TRIAL_ROWS))
         best, lowest = wide, np.inf
         for rank in ranks:
-            screen = of_others(rank).with_groups(wide.groups).with_margin(wide.margin)
+            screen = wide if rank == ranks[0] else of_others(rank, wide.groups).with_margin(wide.margin)
             cost = with_least_margin(screen, few, exact_of_few, self._assigned)[1]
             if cost > lowest:
                 break

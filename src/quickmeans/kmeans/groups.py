@@ -5,11 +5,11 @@ iterations of k-means. With the middles g and the radii r of the groups, a row w
 
 .. math:: \|A'y - g\|^2 \le \min_h \|A'y - h\|^2 + w d \sqrt s,
 
-where s is the mean squared distance of the centroids' coordinates from their middles, w the reach, which is
-calibrated, and d the distance of the best centroid found so far: at first in one group near the row, then in those
-within a quarter of the reach. (Of the rules that were tried on word vectors, images and mixtures it needs the fewest
-comparisons; with the d of the first group, up to twice as many, and without d 1.2 to 2.3 times more.) If the result
-must be certain, it looks into those with
+where s is the mean squared distance of the centroids' coordinates from their middles, and w the reach, which is
+calibrated. First d is the distance of the best centroid in one group near the row. After the groups within a quarter
+of that reach, d is the distance of the best centroid found, and says how far the row looks in the end. (On word
+vectors and images, with the first d alone 0.9 to 1.5 times as many centroids are compared.) If the result must be
+certain, a row looks into the groups with
 
 .. math:: \|A'y - g\| \le d + r,
 
@@ -27,7 +27,7 @@ from quickmeans import kernels
 from quickmeans.kmeans.geometry import squared_norms
 
 LEAST_CENTERS = 1024  # fewer centroids are compared faster than groups are chosen
-_PER_ROOT = 4.0  # groups per square root of the number of centroids: to choose costs as much as to look into them
+_PER_ROOT = 4.0  # groups per square root of the number of centroids (word vectors, images: 8 cost as much or more)
 _LEAST_SIZE = 32  # centroids of a group on the average: two panels
 NARROW = 48  # coordinates that groups are made of, at most: more choose no better (word vectors)
 _ITERATIONS = 6  # of k-means over the points; more change little

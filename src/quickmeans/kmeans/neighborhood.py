@@ -61,8 +61,7 @@ def needed_bytes(points: Points, settings: Settings) -> int:
 
 def _swapped(search: DenseSearch[kernels.LocalSearch], means: Means, context: Context) -> bool:
     """Rounds of priced swaps; whether the observer asked to stop."""
-    settings = context.settings
-    if not settings.effort.passes:
+    if not context.settings.effort.passes:
         return False
 
     def observe(move: str, objective: float) -> bool:
@@ -70,6 +69,6 @@ def _swapped(search: DenseSearch[kernels.LocalSearch], means: Means, context: Co
         return context.observe(move, means.history[-1])
 
     try:
-        return improve_locally(search.native, settings.effort, settings.max_iter, observe)
+        return improve_locally(search.native, context.settings, observe)
     finally:
         means.centers = search.centers()

@@ -5,10 +5,11 @@ nearest centroid, whose middle is g, if the reach is at least
 
 .. math:: (\|a - g\|^2 - \min_h \|a - h\|^2) / (d \sqrt s),
 
-see ``groups.py``. A search of a sample tells what rows lose if it is not. Where clusters are far apart such a loss is
-so large that hardly any row may have it, fewer than one of the sample: the largest reaches that rows need are taken to
-have an exponential tail. The margin is the least with which rows lose no more than the target, those included that the
-reach does not suffice for.
+see ``groups.py``. With better centroids that it finds near by, d shrinks and the row needs a somewhat larger reach. So
+this is where to begin: searches of a sample tell what rows lose, and the reach grows until they lose little. Where
+clusters are far apart such a loss is so large that hardly any row may have it, fewer than one of the sample: the
+largest reaches that rows need are taken to have an exponential tail. The margin is the least with which rows lose no
+more than the target, those included that the reach does not suffice for.
 """
 
 from bisect import bisect_left

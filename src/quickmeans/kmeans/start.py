@@ -330,9 +330,7 @@ def _search_among_neighbors(points: Points, rows: DenseRows, centers: NDArray[np
     """The same for many clusters, among rows of a sample."""
     search, interrupted = DenseSearch.of(rows, centers, points.geometry, kernels.LocalSearch), False
     try:
-        improve_locally(
-            search.native, context.settings.effort, context.settings.max_iter, lambda move, objective: False
-        )
+        improve_locally(search.native, context.settings, lambda move, objective: False)
     except KeyboardInterrupt:
         interrupted = True
     counts = search.cluster_weights() if _is_sample(points, rows) else None

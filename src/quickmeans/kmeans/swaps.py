@@ -17,7 +17,7 @@ move is kept only if the objective fell, so the search never ends worse than it 
 from collections.abc import Callable
 
 from quickmeans import kernels
-from quickmeans.kmeans.settings import Effort
+from quickmeans.kmeans.settings import Effort, Settings
 
 _SETTLE = 3  # iterations after swaps, before the objective is looked at
 _INHALED, _EXHALED = 4, 6  # iterations after centroids were added, and after some were removed
@@ -54,17 +54,17 @@ def improve(search: kernels.Search, effort: Effort, tol: float, observe: Observe
     return ended or (effort.patience > 0 and _breathe(search, limit, effort.patience, tol, observe))
 
 
-def improve_locally(search: kernels.LocalSearch, effort: Effort, max_iter: int, observe: Observer) -> bool:
+def improve_locally(search: kernels.LocalSearch, settings: Settings, observe: Observer) -> bool:
     """The same for many clusters: rounds of swaps only, which have many centroids to move at once.
 
-    After swaps there are no more iterations than `max_iter`. Ctrl-C leaves the centroids as they were before the move
-    that it ended.
+    Swaps are followed by at most as many iterations as the fit has. Ctrl-C leaves the centroids as they were before the
+    move that it ended.
     """
-    settle = min(_SETTLE, max_iter)
+    settle = min(_SETTLE, settings.max_iter)
     search.keep()
     try:
         search.iterate(settle)
-        return swap(search, search.work + _LOCAL * effort.passes * search.pass_work, observe, settle)
+        return swap(search, search.work + _LOCAL * settings.effort.passes * search.pass_work, observe, settle)
     except KeyboardInterrupt:
         search.go_back()
         raise

@@ -143,7 +143,8 @@ def exported(lists: Lists, nprobe: int, ids: NDArray[np.int64] | None, *, normal
     faiss = faiss_library()
     index = faiss.clone_index(lists)
     index.nprobe = nprobe
-    for label in range(lists.nlist if ids is not None else 0):
-        numbers = faiss.rev_swig_ptr(index.invlists.get_ids(label), index.invlists.list_size(label))
-        numbers[:] = ids[numbers]  # type: ignore[index]
+    if ids is not None:
+        for label in range(lists.nlist):
+            numbers = faiss.rev_swig_ptr(index.invlists.get_ids(label), index.invlists.list_size(label))
+            numbers[:] = ids[numbers]
     return faiss.IndexPreTransform(faiss.NormalizationTransform(lists.d, 2.0), index) if normalize else index

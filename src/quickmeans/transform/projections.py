@@ -55,18 +55,15 @@ class _OfSupports:
         return True
 
 
-class PerRowAndColumn(Protocol):
-    """A set that keeps the largest entries of every row and every column; palm4MSA projects on it in native code."""
-
-    def quota(self, shape: tuple[int, ...]) -> kernels.FactorSet:
-        """Return how many entries every row and column of a matrix of this shape keep."""
-        ...
-
-
 def quota(E: Projection, shape: tuple[int, ...]) -> kernels.FactorSet:
-    """Return how many entries every row and column keep; zeros if only :meth:`Projection.project` can say."""
-    counted: PerRowAndColumn | None = E if hasattr(E, "quota") else None  # type: ignore[assignment]
-    return kernels.FactorSet(0, 0, False, E.is_of_supports) if counted is None else counted.quota(shape)
+    """Return how many entries every row and column keep; zeros if only :meth:`Projection.project` can say.
+
+    A set with a method `quota` keeps the largest entries of every row and column; palm4MSA projects on it in native
+    code.
+    """
+    counted = getattr(E, "quota", None)
+    found: kernels.FactorSet = kernels.FactorSet(0, 0, False, E.is_of_supports) if counted is None else counted(shape)
+    return found
 
 
 class _Kept(_OfSupports):
